@@ -1,0 +1,44 @@
+#include "codec/codec.h"
+#include <string.h>
+
+#define FRAGMENT_BYTES 1152 /* 288 elements of 4 bytes */
+
+static inline uint32_t little(uint32_t v)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return v;
+#else
+    return __builtin_bswap32(v);
+#endif
+}
+
+static void f32_encode(uint8_t *restrict payload, const float *restrict values, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i], 4);
+        bits = little(bits);
+        memcpy(payload + (size_t)4 * i, &bits, 4);
+    }
+}
+
+static bool f32_decode(float *restrict values, const uint8_t *restrict payload, uint32_t n)
+{
+    uint32_t bad = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, payload + (size_t)4 * i, 4);
+        bits = little(bits);
+        bad |= (bits & 0x7f800000u) == 0x7f800000u;
+        memcpy(&values[i], &bits, 4);
+    }
+    return bad == 0;
+}
+
+const struct codec codec_f32 = {
+    .id = CODEC_F32,
+    .name = "f32",
+    .bytes_per_fragment = FRAGMENT_BYTES,
+    .encode = f32_encode,
+    .decode = f32_decode,
+};

@@ -1,0 +1,264 @@
+/* Life, time and the receive dispatch of one node. */
+#include "engine_internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define PAUSED_AFTER MS(300) /* late by this much: the process was not running */
+
+static void set_default(engine_config *c)
+{
+#define DEFAULT(field, value)                                                                \
+    if (c->field == 0)                                                                       \
+    c->field = (value)
+    DEFAULT(window, 4);
+    DEFAULT(absent_rounds, 3);
+    DEFAULT(rate_bps, 100000000);
+    DEFAULT(ping, SEC(1));
+    DEFAULT(budget_min, MS(20));
+    DEFAULT(budget_max, SEC(10));
+    DEFAULT(budget_first, MS(500));
+    DEFAULT(join_wait, SEC(3));
+#undef DEFAULT
+}
+
+engine *engine_new(const engine_config *c, sleet_time now)
+{
+    if (!c || !c->node_id || !c->boot_id || c->peer_count > ENGINE_PEERS_MAX || !c->job[0] ||
+        c->job[63] || c->window > ROUNDS_RING - 2)
+        return NULL;
+    engine *e = calloc(1, sizeof *e);
+    if (!e)
+        return NULL;
+    e->config = *c;
+    set_default(&e->config);
+    e->config.peers = NULL;
+    e->rng.state = c->seed ^ mix64(c->node_id) ^ mix64(c->boot_id);
+    e->now = e->created = now;
+    e->promised = TIME_NEVER;
+    e->n = c->peer_count + 1;
+    e->members[0].node_id = c->node_id;
+    e->members[0].boot_id = c->boot_id;
+    e->members[0].alive = e->members[0].session = true;
+    for (uint32_t i = 0; i < c->peer_count; i++) {
+        struct member *m = &e->members[i + 1];
+        m->addr = c->peers[i];
+        m->heard = TIME_NEVER;
+        m->hello_at = now;
+    }
+    pacer_init(&e->pacer, e->config.rate_bps, 2 * ENGINE_BURST_MAX * ENGINE_DATAGRAM_MAX, now);
+    return e;
+}
+
+void engine_free(engine *e)
+{
+    if (!e)
+        return;
+    for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
+        set_fini(&e->sets[i]);
+    free(e);
+}
+
+struct member *engine_member_at(engine *e, const sleet_addr *a)
+{
+    for (uint32_t i = 1; i < e->n; i++)
+        if (addr_equal(&e->members[i].addr, a))
+            return &e->members[i];
+    return NULL;
+}
+
+/* A process that slept must not blame the others for its own silence. */
+static void advance(engine *e, sleet_time now)
+{
+    if (!time_is_never(e->promised) && time_since(now, e->promised) > PAUSED_AFTER) {
+        sleet_duration gap = time_since(now, e->promised);
+        for (uint32_t i = 1; i < e->n; i++)
+            if (!time_is_never(e->members[i].heard))
+                e->members[i].heard = time_add(e->members[i].heard, gap);
+        LOG(&e->config.log, LOG_WARN, FAULT_LOCAL, "paused", F_F("seconds", (double)gap / 1e9));
+        e->promised = TIME_NEVER;
+        e->now = now;
+        engine_expire(e, now);
+        return;
+    }
+    if (time_before(e->now, now))
+        e->now = now;
+}
+
+static void note_round(struct set *s, struct member *m, uint32_t low, bool closed)
+{
+    struct member_set *ms = &m->sets[s->handle];
+    uint64_t round = round_expand(ms->round > s->own_round ? ms->round : s->own_round, low);
+    if (round > ms->round || (round == ms->round && closed)) {
+        ms->round = round;
+        ms->closed = closed;
+    }
+}
+
+static void recv_data(engine *e, struct member *m, const uint8_t *body, size_t len)
+{
+    struct wire_data d;
+    struct env env = engine_env(e);
+    int tensor;
+    if (wire_data_decode(&d, body, len) != SLEET_OK) {
+        e->counters.corrupt++;
+        return;
+    }
+    struct set *s = engine_set_by_tensor(e, d.tensor, &tensor);
+    if (!s) {
+        e->counters.foreign++;
+        return;
+    }
+    const struct tensor *t = &s->layout.tensors[tensor];
+    uint32_t fragment = t->first + d.fragment, at, n;
+    uint64_t offset;
+    if (d.fragment >= t->fragments) {
+        e->counters.corrupt++;
+        return;
+    }
+    layout_locate(&s->layout, fragment, &at, &offset, &n);
+    if (d.payload_len != n * 4) {
+        e->counters.corrupt++;
+        return;
+    }
+    note_round(s, m, d.sender_round, (d.flags & DATA_CLOSED) != 0);
+    bool scatter = d.phase == PHASE_SCATTER || d.phase == PHASE_SCATTER_REPAIR;
+    struct round *r = set_round(s, &env, round_expand(set_job_round(s, &env), d.round), e->now);
+    int rank = r ? group_rank(&r->group, m->node_id) : -1;
+    if (rank < 0) {
+        if (r)
+            e->counters.foreign++;
+        else
+            e->counters.stale++;
+        return;
+    }
+    r->lane[rank].since_summary += !scatter;
+    enum fate fate = scatter ? owner_recv(s, r, &env, (uint32_t)rank, &d, fragment, e->now)
+                             : gather_recv(s, r, &env, (uint32_t)rank, &d, fragment, e->now);
+    if (scatter && (r->own.commits == 0 || (d.flags & DATA_LAST) || d.remaining == 0 ||
+                    r->lane[rank].in_direct + r->lane[rank].in_repaired == r->lane[r->self].share))
+        owner_check(s, r, &env, e->now);
+    if (r == s->open && gather_complete(r, &env))
+        set_close(s, r, &env, SLEET_OK, e->now);
+    e->counters.accepted += fate == FATE_ACCEPTED;
+    e->counters.stale += fate == FATE_STALE;
+    e->counters.foreign += fate == FATE_FOREIGN;
+    e->counters.corrupt += fate == FATE_CORRUPT;
+}
+
+static void recv_summary(engine *e, struct member *m, const uint8_t *body, size_t len)
+{
+    struct wire_summary w;
+    struct env env = engine_env(e);
+    if (wire_summary_decode(&w, body, len) != SLEET_OK) {
+        e->counters.corrupt++;
+        return;
+    }
+    struct set *s = engine_set_by_hash(e, w.set);
+    if (!s) {
+        e->counters.foreign++;
+        return;
+    }
+    session_echo(e, m, w.echo, w.hold);
+    note_round(s, m, w.sender_round, (w.flags & SUMMARY_CLOSED) != 0);
+    struct round *r = set_round(s, &env, round_expand(set_job_round(s, &env), w.round), e->now);
+    int rank = r ? group_rank(&r->group, m->node_id) : -1;
+    if (rank < 0) {
+        e->counters.stale++;
+        m->pong_due = true;
+        return;
+    }
+    e->counters.accepted++;
+    feedback_recv(s, r, &env, (uint32_t)rank, &w, e->now);
+    if (r == s->open && gather_complete(r, &env))
+        set_close(s, r, &env, SLEET_OK, e->now);
+}
+
+static void recv_in_session(engine *e, struct member *m, const struct wire_header *h,
+                            const uint8_t *body, size_t len)
+{
+    switch (h->type) {
+    case WIRE_PING:
+        session_recv_ping(e, m, body, len);
+        return;
+    case WIRE_DATA:
+        recv_data(e, m, body, len);
+        return;
+    case WIRE_SUMMARY:
+        recv_summary(e, m, body, len);
+        return;
+    case WIRE_SCHEMA:
+        session_recv_schema(e, m, body, len);
+        return;
+    case WIRE_SCHEMA_ACK:
+        session_recv_schema_ack(e, m, body, len);
+        return;
+    case WIRE_CLOSE:
+        session_recv_close(e, m, body, len);
+        return;
+    default:
+        e->counters.foreign++;
+    }
+}
+
+void engine_recv(engine *e, const sleet_addr *from, const uint8_t *data, size_t len, sleet_time now)
+{
+    struct wire_header h;
+    const uint8_t *body;
+    size_t body_len;
+    advance(e, now);
+    e->counters.in++;
+    e->counters.in_bytes += len;
+    struct member *m = engine_member_at(e, from);
+    if (!m || e->leaving) {
+        e->counters.foreign++;
+        return;
+    }
+    if (datagram_open(data, len, &h, &body, &body_len) != SLEET_OK) {
+        e->counters.corrupt++;
+        return;
+    }
+    if (h.type == WIRE_HELLO || h.type == WIRE_HELLO_ACK) {
+        session_recv_hello(e, m, &h, body, body_len);
+        return;
+    }
+    if (h.type == WIRE_CLOSE && !m->session && m->my_index && h.index == m->my_index) {
+        session_recv_close(e, m, body, body_len); /* our HELLO was refused */
+        return;
+    }
+    if (!m->session || h.index != m->my_index) {
+        e->counters.foreign++;
+        return;
+    }
+    if (!replay_check_and_set(&m->replay, h.counter)) {
+        e->counters.duplicate++;
+        return;
+    }
+    reorder_note(&m->reorder, h.counter, e->now);
+    m->rx_received++;
+    session_heard(e, m);
+    recv_in_session(e, m, &h, body, body_len);
+}
+
+void engine_overflow(engine *e, uint32_t datagrams, sleet_time now)
+{
+    advance(e, now);
+    e->counters.in += datagrams;
+    e->counters.overflow += datagrams;
+}
+
+void engine_expire(engine *e, sleet_time now)
+{
+    struct env env = engine_env(e);
+    advance(e, now);
+    if (e->leaving)
+        return;
+    session_expire(e);
+    for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
+        if (e->sets[i].used)
+            set_expire(&e->sets[i], &env, now);
+    sleet_duration rtt = MS(10);
+    for (uint32_t i = 1; i < e->n; i++)
+        if (e->members[i].rtt.valid && e->members[i].rtt.srtt > rtt)
+            rtt = e->members[i].rtt.srtt;
+    pacer_regain(&e->pacer, rtt, now);
+}

@@ -1,0 +1,207 @@
+/* engine.h - the protocol engine of one node.
+ *
+ * Sans-I/O: datagrams, calls and time go in; datagrams, events and one deadline
+ * come out.  The engine reads no clock, opens nothing, draws no randomness of
+ * its own: the same inputs give the same outputs.  One thread at a time.
+ *
+ * Drive it so:
+ *   engine_recv() for each datagram, engine_submit_*() for calls, then
+ *   engine_expire() if engine_deadline() has passed, then
+ *   engine_send() until it returns 0, engine_poll() until it returns false,
+ *   and sleep until engine_deadline() or the next input.
+ * `now` must not go backwards. A gap between engine_deadline() and the next
+ * call tells the engine that its process was paused.
+ */
+#ifndef ENGINE_H
+#define ENGINE_H
+#include "base/addr.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "sleet.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#define ENGINE_PEERS_MAX (SLEET_GROUP_MAX - 1)
+#define ENGINE_SETS_MAX 8
+#define ENGINE_DATAGRAM_MAX 1224 /* UDP payload bytes: 16 + 40 + 1152 + 16 */
+#define ENGINE_BURST_MAX 16      /* datagrams in one burst */
+
+typedef struct engine engine;
+
+/* Zero means the default of docs/architecture.md for every duration and number. */
+typedef struct engine_config {
+    uint64_t node_id; /* not 0, unique in the job; the lowest founds a new job's model */
+    uint64_t boot_id; /* not 0, new at each start */
+    uint64_t seed;    /* for every random choice */
+    char job[64];
+    const sleet_addr *peers; /* copied; own address may be among them (found by node id) */
+    uint32_t peer_count;     /* at most ENGINE_PEERS_MAX */
+    uint32_t window;         /* W: rounds kept open for others, 4 */
+    uint32_t absent_rounds;  /* K: rounds without a trainer until nobody waits for it, 3 */
+    uint64_t rate_bps;       /* bits of datagram per second of this node, 100,000,000 */
+    sleet_duration ping;     /* 1 s */
+    sleet_duration budget_min, budget_max, budget_first; /* 20 ms, 10 s, 500 ms */
+    sleet_duration join_wait; /* a newcomer founds a job only after this long without others, 3 s */
+    bool repair_off;          /* experiments: gather holes are not asked for again */
+    log_sink log;
+} engine_config;
+
+/* NULL when out of memory or the configuration is out of range. */
+engine *engine_new(const engine_config *, sleet_time now);
+void engine_free(engine *);
+
+/* ---- datagrams --------------------------------------------------------- */
+
+/* Any bytes from anywhere; `data` is only read during the call. */
+void engine_recv(engine *, const sleet_addr *from, const uint8_t *data, size_t len, sleet_time now);
+
+/* Datagrams the socket dropped since the last call (SO_RXQ_OVFL). */
+void engine_overflow(engine *, uint32_t datagrams, sleet_time now);
+
+/* One burst to one address: `count` datagrams back to back in `data`, each
+ * `segment` bytes but the last, which may be shorter (ready for UDP_SEGMENT). */
+typedef struct {
+    sleet_addr to;
+    uint32_t count;
+    uint32_t segment; /* bytes */
+    uint32_t len;     /* bytes in all */
+    uint8_t data[ENGINE_BURST_MAX * ENGINE_DATAGRAM_MAX];
+} engine_burst;
+
+/* Fill the next burst that may leave at `now`; 0 when there is none yet. */
+size_t engine_send(engine *, engine_burst *, sleet_time now);
+
+/* The next instant at which engine_expire() or engine_send() has work. */
+sleet_time engine_deadline(const engine *);
+void engine_expire(engine *, sleet_time now);
+
+/* ---- calls ------------------------------------------------------------- */
+
+typedef struct {
+    char name[SLEET_NAME_MAX + 1];
+    sleet_dtype dtype;
+    uint64_t count; /* elements */
+} engine_tensor;
+
+/* Make a set known with its local contributor.  Arrays are copied.  Returns a
+ * set handle >= 0 that stays the same when the same set is registered again
+ * after engine_detach(), or SLEET_EINVAL, ELIMIT, ENOMEM, EBUSY. */
+int engine_register(engine *, const char *name, sleet_payload, const engine_tensor *, uint32_t n,
+                    sleet_time now);
+
+/* The trainer of `set` is gone or done.  Its buffers are not touched again. */
+void engine_detach(engine *, int set, sleet_time now);
+
+typedef struct {
+    const void *const *send; /* one array a tensor; read until the round closes */
+    void *const *result;     /* one array a tensor; written until the round closes */
+    sleet_round_options options;
+} engine_start_args;
+
+/* Open a round.  The two pointer tables are copied, the arrays are borrowed.
+ * An older open round of the set is withdrawn without an event.
+ * Errors: EINVAL, ESTATE (no contributor), ESCHEMA, ELEFT, ENOMEM. */
+int engine_start(engine *, int set, const engine_start_args *, sleet_time now);
+
+/* Close the open round with what there is and withdraw what was not sent;
+ * an EVENT_ROUND with error SLEET_ECANCELED follows if one was open. */
+int engine_cancel(engine *, int set, sleet_time now);
+
+/* Say good-bye to all peers; afterwards only CLOSE is sent. */
+void engine_leave(engine *, sleet_time now);
+
+/* ---- events ------------------------------------------------------------ */
+
+typedef struct {
+    enum { EVENT_ROUND = 1, EVENT_SCHEMA } type;
+    int set;
+    int error;           /* EVENT_ROUND: SLEET_OK or SLEET_ECANCELED */
+    sleet_report report; /* EVENT_ROUND */
+    char text[256];      /* EVENT_SCHEMA: which tensor differs, on which node */
+} engine_event;
+
+/* Take the next event; false when there is none.  At most one EVENT_ROUND is
+ * pending a set. */
+bool engine_poll(engine *, engine_event *);
+
+/* ---- what an operator sees --------------------------------------------- */
+
+/* X(field, help): datagram counters.  in == the sum of those marked "in:". */
+#define ENGINE_COUNTER_MAP(X)                                                               \
+    X(in, "datagrams received, socket overflow included")                                   \
+    X(accepted, "in: decoded and used or already known")                                    \
+    X(duplicate, "in: packet counter seen before")                                          \
+    X(corrupt, "in: tag, length or field wrong")                                            \
+    X(foreign, "in: unlisted address, unknown session, job, set or group")                  \
+    X(stale, "in: round outside the window or closed")                                      \
+    X(overflow, "in: dropped by the socket")                                                \
+    X(out, "datagrams sent")                                                                \
+    X(out_bytes, "bytes of datagrams sent")                                                 \
+    X(in_bytes, "bytes of datagrams received")                                              \
+    X(nonfinite, "fragments with NaN or infinity left out")                                 \
+    X(overlap, "commits with overlapping contributors (a fault)")
+
+typedef struct {
+#define ENGINE_X(field, help) uint64_t field;
+    ENGINE_COUNTER_MAP(ENGINE_X)
+#undef ENGINE_X
+} engine_counters;
+
+typedef struct {
+    uint64_t node_id; /* 0 until the first HELLO */
+    uint64_t boot_id;
+    sleet_addr addr;
+    bool alive, left;
+    sleet_duration silent; /* since last heard; -1: never */
+    sleet_duration rtt;    /* smoothed; -1: unknown */
+    uint64_t sent, received, lost; /* datagrams to, from, and lost on the way from it */
+    uint64_t round;                /* of its first set in common */
+    bool contributing;
+    uint32_t silent_rounds; /* rounds in a row in which it contributed nothing to us */
+    double coverage;        /* long-run share of its fragments that reached this node's commits */
+} engine_peer;
+
+/* X(field): fates of fragments in a round, summing to `expected` (guarantee 10). */
+#define LEDGER_FATE_MAP(X) X(direct) X(repaired) X(late) X(lost) X(unsent)
+
+typedef struct {
+    uint64_t expected;
+#define LEDGER_X(field) uint64_t field;
+    LEDGER_FATE_MAP(LEDGER_X)
+#undef LEDGER_X
+} ledger_side;
+
+typedef struct {
+    uint64_t round;
+    bool final, joined;
+    uint32_t group_size, flags;
+    double coverage;
+    sleet_duration elapsed;
+    ledger_side scatter; /* contributions that this node was to receive as owner */
+    ledger_side gather;  /* commits that this node was to receive as member */
+} engine_round;
+
+typedef struct {
+    char name[SLEET_NAME_MAX + 1];
+    uint32_t tensors, hash;
+    uint64_t elements, round, job_round;
+    bool attached, joining, schema_differs;
+    uint32_t trainers; /* alive nodes with a trainer on the same set, this included */
+    sleet_duration budget;
+    sleet_duration longest_wait; /* of a round since registration */
+    double coverage;             /* long-run mean of the reports */
+    uint64_t rounds;             /* reports delivered */
+    ledger_side scatter, gather; /* sums over final rounds */
+} engine_set;
+
+void engine_get_counters(const engine *, engine_counters *);
+uint32_t engine_get_peers(const engine *, engine_peer *, uint32_t max, sleet_time now);
+/* False for an unused handle. */
+bool engine_get_set(const engine *, int set, engine_set *, sleet_time now);
+/* Newest first; at most 64 are kept. */
+uint32_t engine_get_rounds(const engine *, int set, engine_round *, uint32_t max);
+/* Alive nodes, this one included. */
+uint32_t engine_nodes_alive(const engine *, sleet_time now);
+/* Upper bound of the engine's own heap, shared buffers not counted. */
+uint64_t engine_memory_bound_bytes(const engine *);
+#endif

@@ -1,0 +1,186 @@
+/* The trainer's calls and the events that answer them. */
+#include "engine_internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+static struct set *set_at(engine *e, int handle)
+{
+    if (!e || handle < 0 || handle >= ENGINE_SETS_MAX || !e->sets[handle].used)
+        return NULL;
+    return &e->sets[handle];
+}
+
+struct set *engine_set_by_tensor(engine *e, uint32_t tensor_id, int *index)
+{
+    for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
+        if (e->sets[i].used && (*index = layout_find(&e->sets[i].layout, tensor_id)) >= 0)
+            return &e->sets[i];
+    return NULL;
+}
+
+struct set *engine_set_by_hash(engine *e, uint32_t hash)
+{
+    for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
+        if (e->sets[i].used && e->sets[i].layout.hash == hash)
+            return &e->sets[i];
+    return NULL;
+}
+
+static int layout_from(struct layout *l, const char *name, sleet_payload payload,
+                       const engine_tensor *t, uint32_t n)
+{
+    const char *names[SLEET_TENSORS_MAX];
+    sleet_dtype dtypes[SLEET_TENSORS_MAX];
+    uint64_t counts[SLEET_TENSORS_MAX];
+    for (uint32_t i = 0; i < n; i++) {
+        names[i] = t[i].name;
+        dtypes[i] = t[i].dtype;
+        counts[i] = t[i].count;
+    }
+    return layout_init(l, name, payload, names, dtypes, counts, n);
+}
+
+static void forget_set(engine *e, struct set *s)
+{
+    int handle = s->handle;
+    set_fini(s);
+    for (uint32_t i = 1; i < e->n; i++)
+        memset(&e->members[i].sets[handle], 0, sizeof e->members[i].sets[handle]);
+}
+
+/* The same set again, a free place, or the place of a set that changed while detached. */
+static struct set *place_for(engine *e, const struct layout *l)
+{
+    struct set *spare = NULL;
+    for (int i = ENGINE_SETS_MAX - 1; i >= 0; i--) {
+        struct set *s = &e->sets[i];
+        if (!s->used)
+            spare = s;
+        else if (s->layout.hash == l->hash)
+            return s;
+    }
+    for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++) {
+        struct set *s = &e->sets[i];
+        if (s->used && !s->attached && (!spare || strcmp(s->layout.name, l->name) == 0)) {
+            forget_set(e, s);
+            return s;
+        }
+    }
+    return spare;
+}
+
+int engine_register(engine *e, const char *name, sleet_payload payload, const engine_tensor *t,
+                    uint32_t n, sleet_time now)
+{
+    struct layout l;
+    if (!e || !name || !t || n == 0 || n > SLEET_TENSORS_MAX)
+        return n > SLEET_TENSORS_MAX ? SLEET_ELIMIT : SLEET_EINVAL;
+    int err = layout_from(&l, name, payload, t, n);
+    if (err != SLEET_OK)
+        return err;
+    for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
+        if (e->sets[i].used && e->sets[i].attached && strcmp(e->sets[i].layout.name, name) == 0) {
+            layout_fini(&l);
+            return SLEET_EBUSY;
+        }
+    struct set *s = place_for(e, &l);
+    if (!s) {
+        layout_fini(&l);
+        return SLEET_ELIMIT;
+    }
+    if (s->used) {
+        layout_fini(&l);
+    } else {
+        s->used = true;
+        s->handle = (int)(s - e->sets);
+        s->layout = l;
+        budget_init(&s->budget, e->config.budget_first, e->config.budget_min, e->config.budget_max);
+    }
+    s->attached = true;
+    s->established = false; /* new values: they count once they are the job's */
+    s->schema_differs = false;
+    s->low_in_a_row = 0;
+    for (uint32_t i = 1; i < e->n; i++) {
+        e->members[i].sets[s->handle].differs = false;
+        e->members[i].ping_at = now;
+    }
+    return s->handle;
+}
+
+void engine_detach(engine *e, int handle, sleet_time now)
+{
+    struct set *s = set_at(e, handle);
+    if (!s)
+        return;
+    struct env env = engine_env(e);
+    set_withdraw(s, &env, now);
+    s->attached = s->established = s->event = false;
+}
+
+int engine_start(engine *e, int handle, const engine_start_args *a, sleet_time now)
+{
+    struct set *s = set_at(e, handle);
+    if (!s || !a || !a->send || !a->result)
+        return SLEET_EINVAL;
+    if (e->leaving)
+        return SLEET_ELEFT;
+    struct env env = engine_env(e);
+    e->now = now;
+    return set_start(s, &env, a, now);
+}
+
+int engine_cancel(engine *e, int handle, sleet_time now)
+{
+    struct set *s = set_at(e, handle);
+    if (!s)
+        return SLEET_EINVAL;
+    struct env env = engine_env(e);
+    if (s->open) {
+        set_close(s, s->open, &env, SLEET_ECANCELED, now);
+    } else if (s->waiting) {
+        set_withdraw(s, &env, now);
+        s->event = true;
+        s->event_error = SLEET_ECANCELED;
+        memset(&s->report, 0, sizeof s->report);
+    }
+    return SLEET_OK;
+}
+
+void engine_leave(engine *e, sleet_time now)
+{
+    uint8_t body[8];
+    struct wire_close c = {.reason = CLOSE_LEAVE, .version = 1, .elements = FRAGMENT_ELEMENTS};
+    size_t len = wire_close_encode(body, sizeof body, &c);
+    e->now = now;
+    for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
+        if (e->sets[i].used)
+            engine_cancel(e, (int)i, now);
+    for (uint32_t i = 1; !e->leaving && i < e->n; i++)
+        if (e->members[i].session)
+            outbox_put(e, &e->members[i].addr, i, e->members[i].peer_index, WIRE_CLOSE, body, len);
+    e->leaving = true;
+    e->left = e->outbox_n == 0;
+}
+
+bool engine_poll(engine *e, engine_event *ev)
+{
+    memset(ev, 0, sizeof *ev);
+    for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++) {
+        struct set *s = &e->sets[i];
+        ev->set = (int)i;
+        if (s->used && s->event) {
+            s->event = false;
+            ev->type = EVENT_ROUND;
+            ev->error = s->event_error;
+            ev->report = s->report;
+            return true;
+        }
+        if (s->used && s->schema_event) {
+            s->schema_event = false;
+            ev->type = EVENT_SCHEMA;
+            memcpy(ev->text, s->schema_text, sizeof ev->text);
+            return true;
+        }
+    }
+    return false;
+}

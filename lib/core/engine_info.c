@@ -1,0 +1,96 @@
+/* What an operator sees. */
+#include "engine_internal.h"
+#include <string.h>
+
+void engine_get_counters(const engine *e, engine_counters *out)
+{
+    *out = e->counters;
+}
+
+uint32_t engine_get_peers(const engine *e, engine_peer *out, uint32_t max, sleet_time now)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 1; i < e->n && n < max; i++, n++) {
+        const struct member *m = &e->members[i];
+        engine_peer *p = &out[n];
+        *p = (engine_peer){.node_id = m->node_id,
+                           .boot_id = m->boot_id,
+                           .addr = m->addr,
+                           .alive = m->alive,
+                           .left = m->left,
+                           .silent = time_is_never(m->heard) ? -1 : time_since(now, m->heard),
+                           .rtt = m->rtt.valid ? m->rtt.srtt : -1,
+                           .sent = m->tx_sent,
+                           .received = m->rx_received};
+        p->lost = m->replay.highest > m->rx_received ? m->replay.highest - m->rx_received : 0;
+        for (uint32_t k = 0; k < ENGINE_SETS_MAX; k++) {
+            if (!e->sets[k].used || !m->sets[k].matches)
+                continue;
+            p->round = m->sets[k].round;
+            p->contributing = m->sets[k].attached && m->sets[k].established;
+            p->silent_rounds = m->sets[k].silent_rounds;
+            p->coverage = m->sets[k].coverage;
+            break;
+        }
+    }
+    return n;
+}
+
+bool engine_get_set(const engine *e, int handle, engine_set *out, sleet_time now)
+{
+    (void)now;
+    if (handle < 0 || handle >= ENGINE_SETS_MAX || !e->sets[handle].used)
+        return false;
+    const struct set *s = &e->sets[handle];
+    struct env env = engine_env(e);
+    *out = (engine_set){.tensors = s->layout.n,
+                        .hash = s->layout.hash,
+                        .elements = s->layout.elements,
+                        .round = s->own_round,
+                        .job_round = set_job_round(s, &env),
+                        .attached = s->attached,
+                        .joining = s->attached && !s->established,
+                        .schema_differs = s->schema_differs,
+                        .trainers = s->attached,
+                        .budget = budget_now(&s->budget),
+                        .longest_wait = s->longest,
+                        .coverage = s->reports ? s->coverage_sum / (double)s->reports : 0,
+                        .rounds = s->reports,
+                        .scatter = s->scatter_sum,
+                        .gather = s->gather_sum};
+    memcpy(out->name, s->layout.name, sizeof out->name);
+    for (uint32_t i = 1; i < e->n; i++)
+        out->trainers += e->members[i].alive && e->members[i].sets[handle].matches &&
+                         e->members[i].sets[handle].attached;
+    return true;
+}
+
+uint32_t engine_get_rounds(const engine *e, int handle, engine_round *out, uint32_t max)
+{
+    if (handle < 0 || handle >= ENGINE_SETS_MAX || !e->sets[handle].used)
+        return 0;
+    const struct set *s = &e->sets[handle];
+    uint32_t n = 0;
+    for (uint64_t i = s->history_n; i > 0 && s->history_n - i < SET_HISTORY && n < max; i--)
+        out[n++] = s->history[(i - 1) % SET_HISTORY];
+    return n;
+}
+
+uint32_t engine_nodes_alive(const engine *e, sleet_time now)
+{
+    uint32_t n = 1;
+    (void)now;
+    for (uint32_t i = 1; i < e->n; i++)
+        n += e->members[i].alive;
+    return n;
+}
+
+uint64_t engine_memory_bound_bytes(const engine *e)
+{
+    uint64_t bytes = sizeof *e;
+    for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
+        if (e->sets[i].used)
+            bytes += (uint64_t)(e->config.window + 2) * round_bytes_bound(&e->sets[i].layout, e->n) +
+                     sizeof(struct tensor) * e->sets[i].layout.n;
+    return bytes;
+}

@@ -1,0 +1,69 @@
+/* What the engine's files share.
+ *   engine.c          life, time, receive dispatch
+ *   engine_session.c  greeting, pings, schemas: who is there
+ *   engine_send.c     bursts: what leaves next, and when
+ *   engine_calls.c    the trainer's calls and events
+ *   engine_info.c     what an operator sees */
+#ifndef ENGINE_INTERNAL_H
+#define ENGINE_INTERNAL_H
+#include "base/rng.h"
+#include "engine.h"
+#include "member/member.h"
+#include "round/round.h"
+#include "wire/wire.h"
+
+#define OUTBOX_MAX 64 /* control frames waiting to leave */
+
+/* A control frame that does not belong to a round. */
+struct outbox_frame {
+    sleet_addr to;
+    uint32_t index; /* receiver session index */
+    uint8_t slot;   /* member, 0: none */
+    uint8_t type;
+    uint16_t len;
+    uint8_t body[1184];
+};
+
+struct engine {
+    engine_config config;
+    sleet_rng rng;
+    sleet_time now, promised; /* latest input; the deadline given out last */
+    sleet_time created;
+    struct member members[MEMBERS_MAX];
+    uint32_t n; /* members, this node included */
+    struct set sets[ENGINE_SETS_MAX];
+    engine_counters counters;
+    struct pacer pacer;
+    uint32_t turn;   /* destination to look at first */
+    uint64_t stray;  /* counter for frames outside a session */
+    bool leaving, left;
+    struct outbox_frame outbox[OUTBOX_MAX];
+    uint32_t outbox_head, outbox_n;
+};
+
+static inline struct env engine_env(const engine *e)
+{
+    engine *m = (engine *)(uintptr_t)e;
+    return (struct env){m->members, e->n, &e->config, &m->counters, e->created};
+}
+
+void outbox_put(engine *, const sleet_addr *to, uint32_t slot, uint32_t index, uint8_t type,
+                const uint8_t *body, size_t len);
+struct member *engine_member_at(engine *, const sleet_addr *);
+
+/* ---- engine_session.c */
+void session_recv_hello(engine *, struct member *, const struct wire_header *, const uint8_t *, size_t);
+void session_recv_ping(engine *, struct member *, const uint8_t *, size_t);
+void session_recv_schema(engine *, struct member *, const uint8_t *, size_t);
+void session_recv_schema_ack(engine *, struct member *, const uint8_t *, size_t);
+void session_recv_close(engine *, struct member *, const uint8_t *, size_t);
+void session_heard(engine *, struct member *);
+void session_expire(engine *);
+void session_echo(engine *, struct member *, uint32_t echo, uint32_t hold_us);
+void session_announce(engine *); /* tell everybody at once */
+sleet_time session_deadline(const engine *);
+
+/* ---- engine_calls.c */
+struct set *engine_set_by_tensor(engine *, uint32_t tensor_id, int *index);
+struct set *engine_set_by_hash(engine *, uint32_t hash);
+#endif

@@ -1,0 +1,182 @@
+/* What leaves next.  Control frames first, then summaries, then data: the oldest
+ * round first across all phases (gather, repair, scatter), destinations in turn. */
+#include "engine_internal.h"
+#include <string.h>
+
+#define BODY_AT 16
+#define BODY_MAX (ENGINE_DATAGRAM_MAX - 32)
+
+void outbox_put(engine *e, const sleet_addr *to, uint32_t slot, uint32_t index, uint8_t type,
+                const uint8_t *body, size_t len)
+{
+    if (e->outbox_n == OUTBOX_MAX || len == 0 || len > sizeof e->outbox[0].body)
+        return; /* all of them are repeated by their timers */
+    struct outbox_frame *f = &e->outbox[(e->outbox_head + e->outbox_n++) % OUTBOX_MAX];
+    f->to = *to;
+    f->slot = (uint8_t)slot;
+    f->index = index;
+    f->type = type;
+    f->len = (uint16_t)len;
+    memcpy(f->body, body, len);
+}
+
+static void seal_into(engine *e, engine_burst *b, struct member *m, uint32_t index, uint8_t type,
+                      size_t body)
+{
+    struct wire_header h = {.version = 1, .type = type, .index = index};
+    h.counter = m ? ++m->tx_counter : ++e->stray;
+    size_t len = datagram_seal(b->data + b->len, body, &h);
+    if (b->count++ == 0)
+        b->segment = (uint32_t)len;
+    b->len += (uint32_t)len;
+    e->counters.out++;
+    e->counters.out_bytes += len;
+    if (m)
+        m->tx_sent++;
+}
+
+static size_t fill_control(engine *e, engine_burst *b)
+{
+    if (!e->outbox_n)
+        return 0;
+    struct outbox_frame *f = &e->outbox[e->outbox_head];
+    e->outbox_head = (e->outbox_head + 1) % OUTBOX_MAX;
+    e->outbox_n--;
+    b->to = f->to;
+    memcpy(b->data + BODY_AT, f->body, f->len);
+    seal_into(e, b, f->slot ? &e->members[f->slot] : NULL, f->index, f->type, f->len);
+    return 1;
+}
+
+static size_t fill_summary(engine *e, engine_burst *b, const struct env *env)
+{
+    for (uint32_t k = 0; k < ENGINE_SETS_MAX; k++) {
+        struct set *s = &e->sets[k];
+        for (uint32_t i = 0; s->used && i < ROUNDS_RING; i++) {
+            struct round *r = s->ring[i];
+            for (uint32_t rank = 0; r && rank < r->group.n; rank++) {
+                struct member *m = &e->members[r->group.members[rank].slot];
+                if ((int)rank == r->self || !m->session || !m->alive)
+                    continue;
+                size_t n = feedback_fill(s, r, env, rank, b->data + BODY_AT, BODY_MAX, e->now);
+                if (!n)
+                    continue;
+                b->to = m->addr;
+                seal_into(e, b, m, m->peer_index, WIRE_SUMMARY, n);
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* The oldest round with something for somebody. */
+static struct round *oldest(engine *e, struct set **set)
+{
+    struct round *best = NULL;
+    for (uint32_t k = 0; k < ENGINE_SETS_MAX; k++) {
+        struct set *s = &e->sets[k];
+        for (uint32_t i = 0; s->used && i < ROUNDS_RING; i++) {
+            struct round *r = s->ring[i];
+            bool any = false;
+            for (uint32_t rank = 0; r && !any && rank < r->group.n; rank++)
+                any = (int)rank != r->self && e->members[r->group.members[rank].slot].alive &&
+                      round_has_data(r, rank);
+            if (any && (!best || r->number < best->number)) {
+                best = r;
+                *set = s;
+            }
+        }
+    }
+    return best;
+}
+
+static bool fill_burst(engine *e, engine_burst *b, struct set *s, struct round *r, uint32_t rank,
+                       const struct env *env)
+{
+    struct member *m = &e->members[r->group.members[rank].slot];
+    uint32_t room = pacer_room(&e->pacer);
+    b->to = m->addr;
+    while (b->count < ENGINE_BURST_MAX && b->len + ENGINE_DATAGRAM_MAX <= room + ENGINE_DATAGRAM_MAX / 2) {
+        size_t n = round_fill(s, r, env, rank, b->data + b->len + BODY_AT, m->tx_counter + 1, e->now);
+        if (!n)
+            break;
+        seal_into(e, b, m, m->peer_index, WIRE_DATA, n);
+        if (b->len < b->count * ENGINE_DATAGRAM_MAX)
+            break; /* a short one ends the burst: all before it are of one size */
+    }
+    return b->count > 0;
+}
+
+static size_t fill_data(engine *e, engine_burst *b, const struct env *env)
+{
+    struct set *s = NULL;
+    struct round *r;
+    if (!pacer_ready(&e->pacer, e->now))
+        return 0;
+    while ((r = oldest(e, &s))) {
+        for (uint32_t i = 0; i < r->group.n; i++) {
+            uint32_t rank = (e->turn + i + (uint32_t)r->self + 1) % r->group.n;
+            const struct member *m = &e->members[r->group.members[rank].slot];
+            if ((int)rank == r->self || !m->alive || !round_has_data(r, rank))
+                continue;
+            bool sent = fill_burst(e, b, s, r, rank, env);
+            e->turn += i + 1;
+            if (!sent)
+                break; /* nothing to show for it (non-finite values); look again */
+            pacer_spend(&e->pacer, b->len);
+            return b->count;
+        }
+    }
+    return 0;
+}
+
+/* A change of what others must know goes out at once, not with the next ping. */
+static void announce_changes(engine *e)
+{
+    for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++) {
+        struct set *s = &e->sets[i];
+        uint8_t state = (uint8_t)(s->attached | s->established << 1);
+        if (s->used && s->announced != state) {
+            s->announced = state;
+            session_announce(e);
+        }
+    }
+}
+
+size_t engine_send(engine *e, engine_burst *b, sleet_time now)
+{
+    struct env env = engine_env(e);
+    b->count = b->len = b->segment = 0;
+    if (!time_before(now, e->now))
+        e->now = now;
+    if (e->left && !e->outbox_n)
+        return 0;
+    announce_changes(e);
+    size_t n = fill_control(e, b);
+    if (!n && !e->left)
+        n = fill_summary(e, b, &env);
+    if (!n && !e->left)
+        n = fill_data(e, b, &env);
+    if (e->leaving && !e->outbox_n)
+        e->left = true;
+    return n;
+}
+
+sleet_time engine_deadline(const engine *e)
+{
+    struct env env = engine_env(e);
+    struct set *s;
+    sleet_time t = e->left ? TIME_NEVER : session_deadline(e);
+    if (e->outbox_n)
+        t = e->now;
+    for (uint32_t k = 0; !e->left && k < ENGINE_SETS_MAX; k++)
+        if (e->sets[k].used)
+            t = time_min(t, set_deadline(&e->sets[k], &env, e->now));
+    if (!e->left && oldest((engine *)(uintptr_t)e, &s))
+        t = time_min(t, pacer_next(&e->pacer));
+    if (time_before(t, e->now))
+        t = e->now;
+    ((engine *)(uintptr_t)e)->promised = t;
+    return t;
+}

@@ -1,0 +1,398 @@
+/* Who is there: greeting, liveness by any datagram and by pings, schemas.
+ * `security = none`: the greeting carries the identity in the clear, and only
+ * listed addresses are heard. */
+#include "engine_internal.h"
+#include <string.h>
+
+#define HELLO_GAP MS(100)
+#define HELLO_GAP_MAX SEC(2)
+#define NO_SESSION 0u
+
+static uint32_t micros(sleet_time t)
+{
+    uint32_t us = (uint32_t)(t.ns / 1000);
+    return us ? us : 1; /* 0 means none on the wire */
+}
+
+static struct wire_hello own_hello(const engine *e, const struct member *m)
+{
+    struct wire_hello h = {.node_id = e->config.node_id,
+                           .boot_id = e->config.boot_id,
+                           .index = m->my_index,
+                           .elements = FRAGMENT_ELEMENTS};
+    memcpy(h.job, e->config.job, sizeof h.job);
+    return h;
+}
+
+static void send_hello(engine *e, struct member *m, uint8_t type, uint32_t index)
+{
+    uint8_t body[128];
+    struct wire_hello h = own_hello(e, m);
+    size_t len = wire_hello_encode(body, sizeof body, &h);
+    outbox_put(e, &m->addr, (uint32_t)(m - e->members), index, type, body, len);
+}
+
+static void refuse(engine *e, struct member *m, uint8_t reason, uint32_t index, const char *why)
+{
+    uint8_t body[8];
+    struct wire_close c = {.reason = reason, .version = 1, .elements = FRAGMENT_ELEMENTS};
+    size_t len = wire_close_encode(body, sizeof body, &c);
+    outbox_put(e, &m->addr, 0, index, WIRE_CLOSE, body, len);
+    LOG(&e->config.log, LOG_WARN, FAULT_REMOTE, "hello-refused", F_S("reason", why),
+        F_U("peer", m - e->members));
+}
+
+static void new_index(engine *e, struct member *m)
+{
+    uint32_t slot = (uint32_t)(m - e->members);
+    do
+        m->my_index = ((uint32_t)rng_next(&e->rng) << 6) | slot;
+    while (m->my_index == NO_SESSION);
+}
+
+/* Another life of the node, or the first one seen. */
+static void begin_session(engine *e, struct member *m, const struct wire_hello *h)
+{
+    m->node_id = h->node_id;
+    m->boot_id = h->boot_id;
+    m->session = true;
+    m->left = m->told = false;
+    m->tx_counter = 0;
+    memset(&m->replay, 0, sizeof m->replay);
+    memset(&m->reorder, 0, sizeof m->reorder);
+    memset(m->sets, 0, sizeof m->sets);
+    rtt_init(&m->rtt);
+    m->rx_received = 0;
+    m->overflow = 0;
+    m->echo = 0;
+    m->ping_at = e->now;
+    LOG(&e->config.log, LOG_INFO, FAULT_NONE, "member-joined", F_X("node", m->node_id),
+        F_X("boot", m->boot_id));
+}
+
+void session_recv_hello(engine *e, struct member *m, const struct wire_header *head, const uint8_t *body,
+                        size_t len)
+{
+    struct wire_hello h;
+    if (wire_hello_decode(&h, body, len) != SLEET_OK) {
+        e->counters.corrupt++;
+        return;
+    }
+    bool ack = head->type == WIRE_HELLO_ACK;
+    if (strcmp(h.job, e->config.job) != 0 || h.elements != FRAGMENT_ELEMENTS ||
+        h.node_id == e->config.node_id) {
+        e->counters.foreign++;
+        if (!ack && h.node_id != e->config.node_id)
+            refuse(e, m, h.elements != FRAGMENT_ELEMENTS ? CLOSE_ELEMENTS : CLOSE_JOB, h.index,
+                   h.elements != FRAGMENT_ELEMENTS ? "elements a fragment differ" : "job differs");
+        return;
+    }
+    if (ack && head->index != m->my_index) {
+        e->counters.foreign++;
+        return;
+    }
+    e->counters.accepted++;
+    if (!m->my_index)
+        new_index(e, m);
+    if (!m->session || m->boot_id != h.boot_id || m->peer_index != h.index) {
+        if (m->boot_id && m->boot_id != h.boot_id && !ack)
+            new_index(e, m); /* datagrams to its former life stay foreign */
+        begin_session(e, m, &h);
+        m->peer_index = h.index;
+    }
+    session_heard(e, m);
+    if (!ack)
+        send_hello(e, m, WIRE_HELLO_ACK, h.index);
+    m->ping_at = e->now;
+}
+
+void session_heard(engine *e, struct member *m)
+{
+    if (!m->alive && m->session && !m->left) {
+        m->alive = true;
+        LOG(&e->config.log, LOG_INFO, FAULT_NONE, "member-alive", F_X("node", m->node_id));
+    }
+    m->heard = e->now;
+}
+
+void session_echo(engine *e, struct member *m, uint32_t echo, uint32_t hold_us)
+{
+    if (!echo)
+        return;
+    int64_t us = (int32_t)(micros(e->now) - echo) - (int64_t)hold_us;
+    if (us >= 0 && us < 60000000)
+        rtt_sample(&m->rtt, US(us));
+}
+
+static void overflow_told(engine *e, struct member *m, uint32_t total)
+{
+    if ((int32_t)(total - m->overflow) > 0) {
+        sleet_duration rtt = m->rtt.valid ? m->rtt.srtt : MS(1);
+        pacer_cut(&e->pacer, rtt, e->now);
+        m->overflow = total;
+    }
+}
+
+static void learn_set(engine *e, struct member *m, const struct wire_ping_set *p)
+{
+    struct set *s = engine_set_by_hash(e, p->hash);
+    if (!s)
+        return;
+    struct member_set *ms = &m->sets[s->handle];
+    ms->matches = true;
+    ms->attached = (p->flags & PING_ATTACHED) != 0;
+    ms->established = (p->flags & PING_ESTABLISHED) != 0;
+    ms->lineage = p->lineage;
+    if (p->round >= ms->round) {
+        ms->closed = (p->flags & PING_CLOSED) != 0;
+        ms->round = p->round;
+    }
+    bool heavier = p->round > s->own_round || (p->round == s->own_round && p->lineage < s->lineage);
+    if (s->established && ms->established && p->lineage != s->lineage && heavier) {
+        s->established = false;
+        LOG(&e->config.log, LOG_WARN, FAULT_NONE, "lineage-yields", F_X("to", m->node_id),
+            F_S("set", s->layout.name));
+    }
+}
+
+static void offer_schema(engine *e, struct member *m, struct set *s, uint16_t first)
+{
+    uint8_t body[1184];
+    struct wire_schema w = {.set = s->layout.hash,
+                            .tensors = (uint16_t)s->layout.n,
+                            .first = first,
+                            .payload = (uint8_t)s->layout.payload};
+    memcpy(w.name, s->layout.name, sizeof w.name);
+    for (uint32_t i = first; i < s->layout.n && w.n < 16; i++) {
+        struct wire_tensor *t = &w.entries[w.n++];
+        t->count = s->layout.tensors[i].count;
+        t->dtype = (uint8_t)s->layout.tensors[i].dtype;
+        memcpy(t->name, s->layout.tensors[i].name, sizeof t->name);
+    }
+    size_t len = wire_schema_encode(body, sizeof body, &w);
+    if (len)
+        outbox_put(e, &m->addr, (uint32_t)(m - e->members), m->peer_index, WIRE_SCHEMA, body, len);
+}
+
+void session_recv_ping(engine *e, struct member *m, const uint8_t *body, size_t len)
+{
+    struct wire_ping p;
+    if (wire_ping_decode(&p, body, len) != SLEET_OK) {
+        e->counters.corrupt++;
+        return;
+    }
+    e->counters.accepted++;
+    session_echo(e, m, p.echo, p.hold);
+    overflow_told(e, m, p.overflow);
+    m->told = true;
+    m->echo = p.time;
+    m->echo_at = e->now;
+    m->pong_due |= p.request;
+    for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
+        m->sets[i].attached = m->sets[i].established = false;
+    bool unknown = false;
+    for (uint32_t i = 0; i < p.n; i++) {
+        learn_set(e, m, &p.sets[i]);
+        unknown |= !engine_set_by_hash(e, p.sets[i].hash);
+    }
+    for (uint32_t i = 0; unknown && i < ENGINE_SETS_MAX; i++)
+        if (e->sets[i].used && e->sets[i].attached && !m->sets[i].matches)
+            offer_schema(e, m, &e->sets[i], 0);
+}
+
+static bool same_tensor(const struct wire_tensor *a, const struct tensor *b)
+{
+    return a->count == b->count && a->dtype == (uint8_t)b->dtype && strcmp(a->name, b->name) == 0;
+}
+
+static char *text_add(char *at, char *end, const char *s)
+{
+    while (*s && at < end)
+        *at++ = *s++;
+    *at = 0;
+    return at;
+}
+
+static char *text_u64(char *at, char *end, uint64_t v)
+{
+    char digits[24], *d = digits + sizeof digits - 1;
+    *d = 0;
+    do
+        *--d = (char)('0' + v % 10);
+    while (v /= 10);
+    return text_add(at, end, d);
+}
+
+/* Both sides name the first tensor in which they differ. */
+static void schemas_differ(engine *e, struct member *m, struct set *s, uint32_t index,
+                           const struct wire_tensor *theirs)
+{
+    struct member_set *ms = &m->sets[s->handle];
+    char *t = s->schema_text, *end = t + sizeof s->schema_text - 1;
+    if (ms->differs)
+        return;
+    ms->differs = true;
+    t = text_add(t, end, "set ");
+    t = text_add(t, end, s->layout.name);
+    t = text_add(t, end, ", tensor ");
+    t = text_u64(t, end, index);
+    t = text_add(t, end, ": here ");
+    if (index < s->layout.n) {
+        t = text_add(t, end, s->layout.tensors[index].name);
+        t = text_add(t, end, " of ");
+        t = text_u64(t, end, s->layout.tensors[index].count);
+    } else {
+        t = text_add(t, end, "none");
+    }
+    t = text_add(t, end, ", on node ");
+    t = text_u64(t, end, m->node_id);
+    t = text_add(t, end, theirs ? " " : " none");
+    if (theirs) {
+        t = text_add(t, end, theirs->name);
+        t = text_add(t, end, " of ");
+        text_u64(t, end, theirs->count);
+    }
+    s->schema_event = s->schema_differs = true;
+    LOG(&e->config.log, LOG_ERROR, FAULT_REMOTE, "schema-differs", F_S("text", s->schema_text));
+}
+
+void session_recv_schema(engine *e, struct member *m, const uint8_t *body, size_t len)
+{
+    struct wire_schema w;
+    if (wire_schema_decode(&w, body, len) != SLEET_OK) {
+        e->counters.corrupt++;
+        return;
+    }
+    e->counters.accepted++;
+    struct wire_schema_ack a = {.set = w.set};
+    for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++) {
+        struct set *s = &e->sets[i];
+        if (!s->used || strcmp(s->layout.name, w.name) != 0)
+            continue;
+        uint32_t k = 0;
+        while (k < w.n && w.first + k < s->layout.n &&
+               same_tensor(&w.entries[k], &s->layout.tensors[w.first + k]))
+            k++;
+        a.next = (uint16_t)(w.first + k);
+        bool same = k == w.n && (a.next < w.tensors || s->layout.n == w.tensors);
+        a.verdict = same ? 1 : 2;
+        if (!same) {
+            schemas_differ(e, m, s, a.next, k < w.n ? &w.entries[k] : NULL);
+            if (a.next < s->layout.n) {
+                a.n = 1;
+                a.entry.count = s->layout.tensors[a.next].count;
+                a.entry.dtype = (uint8_t)s->layout.tensors[a.next].dtype;
+                memcpy(a.entry.name, s->layout.tensors[a.next].name, sizeof a.entry.name);
+            }
+        }
+    }
+    uint8_t out[128];
+    size_t n = wire_schema_ack_encode(out, sizeof out, &a);
+    if (n)
+        outbox_put(e, &m->addr, (uint32_t)(m - e->members), m->peer_index, WIRE_SCHEMA_ACK, out, n);
+}
+
+void session_recv_schema_ack(engine *e, struct member *m, const uint8_t *body, size_t len)
+{
+    struct wire_schema_ack a;
+    if (wire_schema_ack_decode(&a, body, len) != SLEET_OK) {
+        e->counters.corrupt++;
+        return;
+    }
+    e->counters.accepted++;
+    struct set *s = engine_set_by_hash(e, a.set);
+    if (!s)
+        return;
+    if (a.verdict == 1 && a.next < s->layout.n)
+        offer_schema(e, m, s, a.next);
+    else if (a.verdict == 2)
+        schemas_differ(e, m, s, a.next, a.n ? &a.entry : NULL);
+}
+
+void session_recv_close(engine *e, struct member *m, const uint8_t *body, size_t len)
+{
+    struct wire_close c;
+    if (wire_close_decode(&c, body, len) != SLEET_OK) {
+        e->counters.corrupt++;
+        return;
+    }
+    e->counters.accepted++;
+    m->alive = m->session = false;
+    m->hello_at = time_add(e->now, HELLO_GAP_MAX);
+    m->left = c.reason == CLOSE_LEAVE;
+    LOG(&e->config.log, m->left ? LOG_INFO : LOG_WARN, FAULT_REMOTE, "member-closed",
+        F_X("node", m->node_id), F_U("reason", c.reason), F_U("version", c.version),
+        F_U("elements", c.elements));
+}
+
+static void send_ping(engine *e, struct member *m, bool request)
+{
+    uint8_t body[256];
+    struct wire_ping p = {.time = micros(e->now),
+                          .echo = m->echo,
+                          .hold = m->echo ? (uint32_t)(time_since(e->now, m->echo_at) / 1000) : 0,
+                          .overflow = (uint32_t)e->counters.overflow,
+                          .request = request};
+    for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++) {
+        const struct set *s = &e->sets[i];
+        if (!s->used)
+            continue;
+        struct wire_ping_set *w = &p.sets[p.n++];
+        w->hash = s->layout.hash;
+        w->round = s->own_round;
+        w->lineage = s->established ? s->lineage : 0;
+        w->flags = (uint8_t)((s->attached ? PING_ATTACHED : 0) |
+                             (s->established && s->attached ? PING_ESTABLISHED : 0) |
+                             (s->open ? 0 : PING_CLOSED) |
+                             (m->sets[i].differs ? PING_DIFFERS : 0));
+    }
+    m->pong_due = false;
+    size_t len = wire_ping_encode(body, sizeof body, &p);
+    outbox_put(e, &m->addr, (uint32_t)(m - e->members), m->peer_index, WIRE_PING, body, len);
+}
+
+void session_announce(engine *e)
+{
+    for (uint32_t i = 1; i < e->n; i++)
+        e->members[i].pong_due = e->members[i].session;
+}
+
+void session_expire(engine *e)
+{
+    sleet_duration limit = e->config.ping * 5 / 2;
+    for (uint32_t i = 1; i < e->n; i++) {
+        struct member *m = &e->members[i];
+        if (!m->session && !time_before(e->now, m->hello_at)) {
+            if (!m->my_index)
+                new_index(e, m);
+            send_hello(e, m, WIRE_HELLO, NO_SESSION);
+            m->hello_gap = m->hello_gap ? m->hello_gap * 2 : HELLO_GAP;
+            if (m->hello_gap > HELLO_GAP_MAX)
+                m->hello_gap = HELLO_GAP_MAX;
+            m->hello_at = time_add(e->now, m->hello_gap + (sleet_duration)rng_below(&e->rng, 20) * MS(1));
+        }
+        if (m->session && m->alive && time_since(e->now, m->heard) > limit) {
+            m->alive = false;
+            LOG(&e->config.log, LOG_WARN, FAULT_REMOTE, "member-silent", F_X("node", m->node_id),
+                F_F("silent_s", (double)time_since(e->now, m->heard) / 1e9));
+        }
+        if (m->session && (m->pong_due || !time_before(e->now, m->ping_at))) {
+            bool request = !time_before(e->now, m->ping_at);
+            send_ping(e, m, request);
+            if (request)
+                m->ping_at = time_add(e->now, e->config.ping);
+        }
+    }
+}
+
+sleet_time session_deadline(const engine *e)
+{
+    sleet_time t = TIME_NEVER;
+    for (uint32_t i = 1; i < e->n; i++) {
+        const struct member *m = &e->members[i];
+        t = time_min(t, m->session ? m->ping_at : m->hello_at);
+        if (m->session && m->pong_due)
+            t = time_min(t, e->now);
+    }
+    return t;
+}

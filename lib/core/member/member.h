@@ -1,0 +1,64 @@
+/* The view of the job as this node has it: one member a listed address, slot 0
+ * being this node.  A static list today; dissemination comes behind this same
+ * table.  Invariant: `alive` implies a session and less silence than the limit. */
+#ifndef MEMBER_H
+#define MEMBER_H
+#include "base/addr.h"
+#include "base/time.h"
+#include "path/path.h"
+#include "session/replay.h"
+#include "sleet.h"
+
+#define MEMBERS_MAX SLEET_GROUP_MAX
+#define MEMBER_SETS_MAX 8
+
+/* What a member says of one of our sets. */
+struct member_set {
+    bool matches;           /* it has the same schema */
+    bool differs;           /* same name, other tensors */
+    bool attached;          /* a trainer is there */
+    bool established;       /* it holds the job's model, lineage says which */
+    bool closed;            /* `round` has closed there */
+    uint64_t round;         /* newest round its trainer joined */
+    uint64_t lineage;
+    uint32_t silent_rounds; /* in a row without any contribution to this node */
+    double coverage;        /* long-run share of its fragments in our commits */
+};
+
+struct member {
+    sleet_addr addr;
+    uint64_t node_id, boot_id;
+    bool session, alive, left;
+    bool told; /* a PING of this session has come: its sets are known */
+    uint32_t my_index;   /* it writes this into its datagrams */
+    uint32_t peer_index; /* we write this into ours */
+    uint64_t tx_counter, rx_received, tx_sent;
+    struct replay replay;
+    struct rtt rtt;
+    struct reorder reorder;
+    struct pacer pacer;
+    sleet_time heard;    /* TIME_NEVER: never */
+    sleet_time hello_at; /* when to greet (again) */
+    sleet_duration hello_gap;
+    sleet_time ping_at;
+    bool pong_due;
+    uint32_t echo;      /* newest time value received */
+    sleet_time echo_at; /* and when */
+    uint32_t overflow;  /* last told */
+    struct member_set sets[MEMBER_SETS_MAX];
+};
+
+/* The round that a closed round counts as: its successor. */
+static inline uint64_t member_open_round(const struct member_set *s)
+{
+    return s->round + (s->closed ? 1 : 0);
+}
+
+/* Rounds of the established members of a lineage: how many, the highest open
+ * round and the second-highest (equal to the highest when only one is there). */
+struct member_rounds {
+    uint32_t n;
+    uint64_t highest, second;
+};
+struct member_rounds members_rounds(const struct member *, uint32_t n, uint32_t set, uint64_t lineage);
+#endif

@@ -1,0 +1,182 @@
+/* Cumulative summaries: what I sent you, what I committed, what I miss.
+ * A lost summary costs nothing, the next says it all again. */
+#include "round/round.h"
+#include "base/bitmap.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define GAP_MAX MS(50)
+#define SUMMARY_EVERY 64
+#define COUNTER_MARGIN 8 /* packets that may overtake before a hole counts as lost */
+#define BITS_MAX 8192u
+
+static sleet_duration settle(const struct member *m)
+{
+    return (m->rtt.valid ? m->rtt.srtt : MS(1)) + reorder_grace(&m->reorder, &m->rtt);
+}
+
+static bool marked(const struct wire_summary *w, uint32_t i)
+{
+    return w->bitmap[i / 8] >> (i % 8) & 1;
+}
+
+static void ask_gather(struct round *r, struct lane *l, const struct wire_summary *w,
+                       const struct member *m, sleet_time now)
+{
+    uint32_t mine = r->lane[r->self].share;
+    bool idle = time_since(now, l->gather_sent_at) > settle(m);
+    if (!l->sent_at || (!l->repair && !(l->repair = calloc(bitmap_words(mine) + 1, 8))))
+        return;
+    for (uint32_t i = 0; i < w->bits; i++) {
+        uint32_t number = w->first + i;
+        if (!marked(w, i) || number >= mine || !l->sent_at[number] || bitmap_test(l->repair, number))
+            continue;
+        bool overtaken = (int32_t)((uint32_t)w->counter_seen - l->sent_at[number]) > COUNTER_MARGIN;
+        if (overtaken || idle) {
+            bitmap_set(l->repair, number);
+            l->repairs++;
+        }
+    }
+}
+
+static void ask_scatter(struct round *r, struct lane *l, const struct wire_summary *w,
+                        const struct member *m, sleet_time now)
+{
+    if (!r->joined || r->closed || l->scatter_pos < l->share || l->scatter_repairs ||
+        time_since(now, l->scatter_sent_at) <= settle(m))
+        return;
+    for (uint32_t i = 0; i < w->bits && w->first + i < l->share; i++) {
+        uint32_t f = r->frag[l->start + w->first + i];
+        if (marked(w, i) && !bitmap_test(r->scatter_again, f)) {
+            bitmap_set(r->scatter_again, f);
+            l->scatter_repairs++;
+        }
+    }
+}
+
+void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t rank,
+                   const struct wire_summary *w, sleet_time now)
+{
+    struct lane *l = &r->lane[rank];
+    struct member *m = &e->members[r->group.members[rank].slot];
+    if (w->group != r->group.hash) {
+        l->disagrees = true;
+        return;
+    }
+    if (w->scatter_sent > l->sent_told && w->scatter_sent <= r->lane[r->self].share)
+        l->sent_told = w->scatter_sent;
+    if (w->flags & SUMMARY_SCATTER_OVER)
+        r->own.over |= (uint64_t)1 << rank;
+    if (w->committed <= l->share)
+        l->commits_told = w->committed;
+    l->commits_final |= (w->flags & SUMMARY_COMMITS_FINAL) != 0;
+    if (w->flags & SUMMARY_SCATTER_HOLES)
+        ask_scatter(r, l, w, m, now);
+    else if (!e->config->repair_off)
+        ask_gather(r, l, w, m, now);
+    if (w->bits) {
+        if (r->own.final && r->own.commits < r->lane[r->self].share)
+            l->summary_due = true;
+        else if (!r->own.final)
+            m->pong_due = true; /* alive, still waiting */
+    }
+    owner_check(s, r, e, now);
+}
+
+static bool wants_gather(const struct round *r, const struct env *e, uint32_t rank)
+{
+    return r->joined && !r->closed && !gather_done_from(r, e, rank);
+}
+
+static bool wants_scatter(const struct round *r, uint32_t rank)
+{
+    const struct lane *l = &r->lane[rank];
+    return r->exact && !r->own.final && r->group.members[rank].contributes &&
+           (r->own.over >> rank & 1) && l->in_direct + l->in_repaired < r->lane[r->self].share;
+}
+
+static bool due(const struct round *r, const struct env *e, uint32_t rank, sleet_time now)
+{
+    const struct lane *l = &r->lane[rank];
+    if (l->summary_due || l->holes_due)
+        return true;
+    if (!wants_gather(r, e, rank) && !wants_scatter(r, rank))
+        return false;
+    return l->since_summary >= SUMMARY_EVERY || !time_before(now, l->summary_at);
+}
+
+static void put_holes(struct wire_summary *w, uint8_t *bits, const struct round *r, uint32_t rank,
+                      bool scatter)
+{
+    uint32_t owner = scatter ? (uint32_t)r->self : rank;
+    uint32_t share = r->lane[owner].share, last = 0;
+    bool any = false;
+    for (uint32_t i = 0; i < share; i++) {
+        bool missing = scatter ? !(r->own.mask[i] >> rank & 1)
+                               : !bitmap_test(r->got, r->frag[r->lane[owner].start + i]);
+        if (!missing)
+            continue;
+        if (!any) {
+            w->first = i;
+            any = true;
+        }
+        if (i - w->first >= BITS_MAX)
+            break;
+        last = i - w->first;
+        bits[last / 8] |= (uint8_t)(1u << last % 8);
+    }
+    w->bits = any ? (uint16_t)(last + 1) : 0;
+}
+
+size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32_t rank, uint8_t *out,
+                     size_t cap, sleet_time now)
+{
+    struct lane *l = &r->lane[rank];
+    struct member *m = &e->members[r->group.members[rank].slot];
+    uint8_t bits[BITS_MAX / 8] = {0};
+    if (!due(r, e, rank, now))
+        return 0;
+    bool scatter = wants_scatter(r, rank) && (l->holes_due || !wants_gather(r, e, rank)) &&
+                   !l->summary_due;
+    struct wire_summary w = {
+        .set = s->layout.hash,
+        .group = r->group.hash,
+        .round = (uint32_t)r->number,
+        .sender_round = (uint32_t)s->own_round,
+        .counter_seen = m->replay.highest,
+        .scatter_sent = l->scatter_pos,
+        .committed = r->own.commits,
+        .overflow = (uint32_t)e->counters->overflow,
+        .echo = m->echo,
+        .hold = m->echo ? (uint32_t)(time_since(now, m->echo_at) / 1000) : 0,
+        .bitmap = bits};
+    bool over = r->joined && (r->closed || !r->contributes || l->scatter_pos >= l->share);
+    w.flags = (uint8_t)((over ? SUMMARY_SCATTER_OVER : 0) | (r->own.final ? SUMMARY_COMMITS_FINAL : 0) |
+                        (s->open && s->open->number == s->own_round ? 0 : SUMMARY_CLOSED) |
+                        (scatter ? SUMMARY_SCATTER_HOLES : 0));
+    if (scatter || wants_gather(r, e, rank))
+        put_holes(&w, bits, r, rank, scatter);
+    l->holes_due = !scatter && wants_scatter(r, rank);
+    l->summary_due = false;
+    l->since_summary = 0;
+    if (!l->holes_due) {
+        l->summary_gap = l->summary_gap * 2 < GAP_MAX ? l->summary_gap * 2 : GAP_MAX;
+        l->summary_at = time_add(now, l->summary_gap);
+    }
+    return wire_summary_encode(out, cap, &w);
+}
+
+sleet_time feedback_deadline(const struct round *r, const struct env *e)
+{
+    sleet_time t = TIME_NEVER;
+    for (uint32_t i = 0; i < r->group.n; i++) {
+        const struct lane *l = &r->lane[i];
+        if ((int)i == r->self || !e->members[r->group.members[i].slot].alive)
+            continue;
+        if (l->summary_due || l->holes_due)
+            return (sleet_time){0};
+        if (wants_gather(r, e, i) || wants_scatter(r, i))
+            t = l->since_summary >= SUMMARY_EVERY ? (sleet_time){0} : time_min(t, l->summary_at);
+    }
+    return t;
+}

@@ -1,0 +1,90 @@
+/* The member's half: commits into the result. */
+#include "round/round.h"
+#include "base/bitmap.h"
+#include "codec/codec.h"
+#include <math.h>
+#include <string.h>
+
+static uint32_t mask_count(const struct round *r, uint64_t mask)
+{
+    uint64_t all = r->group.n == 64 ? ~(uint64_t)0 : ((uint64_t)1 << r->group.n) - 1;
+    return (mask & ~all) ? 0 : (uint32_t)__builtin_popcountll(mask);
+}
+
+static void note_held(struct round *r, uint32_t fragment, uint32_t contributors, uint32_t elements)
+{
+    bitmap_set(r->got, fragment);
+    r->got_n++;
+    r->present += (uint64_t)contributors * elements;
+}
+
+/* A commit made here. */
+void gather_own(struct set *s, struct round *r, uint32_t number)
+{
+    uint32_t fragment = r->frag[r->lane[r->self].start + number], tensor, n;
+    uint64_t offset;
+    if (!r->joined || r->closed)
+        return;
+    layout_locate(&s->layout, fragment, &tensor, &offset, &n);
+    memcpy((float *)r->result[tensor] + offset, r->own.commit + (size_t)number * FRAGMENT_ELEMENTS,
+           n * sizeof(float));
+    note_held(r, fragment, mask_count(r, r->own.mask[number]), n);
+}
+
+enum fate gather_recv(struct set *s, struct round *r, const struct env *e, uint32_t rank,
+                      const struct wire_data *d, uint32_t fragment, sleet_time now)
+{
+    struct lane *lane = &r->lane[rank];
+    if (d->group != r->group.hash) {
+        lane->disagrees = true;
+        return FATE_FOREIGN;
+    }
+    uint32_t contributors = mask_count(r, d->mask);
+    if (r->owner_of_run[fragment / RUN_FRAGMENTS] != rank || !contributors)
+        return FATE_FOREIGN;
+    (void)now;
+    if (!r->joined || r->closed) {
+        lane->got_late += lane->got_direct + lane->got_repaired + lane->got_late < lane->share;
+        return FATE_STALE;
+    }
+    if (bitmap_test(r->got, fragment))
+        return FATE_ACCEPTED;
+    float x[FRAGMENT_ELEMENTS];
+    uint32_t tensor, n;
+    uint64_t offset;
+    layout_locate(&s->layout, fragment, &tensor, &offset, &n);
+    const struct codec *c = codec_by_id(d->codec);
+    if (!c || !c->decode(x, d->payload, n)) {
+        e->counters->nonfinite++;
+        return FATE_CORRUPT;
+    }
+    memcpy((float *)r->result[tensor] + offset, x, n * sizeof(float));
+    note_held(r, fragment, contributors, n);
+    if (d->phase == PHASE_REPAIR)
+        lane->got_repaired++;
+    else
+        lane->got_direct++;
+    lane->summary_gap = MS(1);
+    return FATE_ACCEPTED;
+}
+
+/* True when nothing more can come from the member as an owner. */
+bool gather_done_from(const struct round *r, const struct env *e, uint32_t rank)
+{
+    const struct lane *l = &r->lane[rank];
+    const struct group_member *g = &r->group.members[rank];
+    const struct member *m = &e->members[g->slot];
+    uint32_t got = l->got_direct + l->got_repaired;
+    if ((int)rank == r->self)
+        return r->own.final;
+    return got >= l->share || (l->commits_final && got >= l->commits_told) || l->disagrees ||
+           !m->alive || m->boot_id != g->boot_id;
+}
+
+bool gather_complete(const struct round *r, const struct env *e)
+{
+    for (uint32_t i = 0; i < r->group.n; i++)
+        if (!gather_done_from(r, e, i))
+            return false;
+    return true;
+}

@@ -1,0 +1,170 @@
+/* round.h - the life of one round of one set on one node.
+ *
+ * Two roles in one object.  As owner the node adds contributions to the runs
+ * it owns, commits each fragment once and serves the commits (gather).  As
+ * member, once its trainer has joined, it sends its own fragments to their
+ * owners (scatter) and takes their commits.  The group is pinned when the
+ * round is created and never changes.
+ *
+ * Invariants: a contributor is added to a fragment at most once (mask); a
+ * fragment is committed at most once; nothing is written to the result after
+ * `closed`, nothing read from the send buffers after `closed`. */
+#ifndef ROUND_H
+#define ROUND_H
+#include "base/log.h"
+#include "engine.h"
+#include "member/member.h"
+#include "round/budget.h"
+#include "strategy/strategy.h"
+#include "tensor/layout.h"
+#include "wire/wire.h"
+
+#define ROUNDS_RING 8
+#define SET_HISTORY 64
+
+struct owner_side {
+    double *acc;     /* owned fragments x 288, made with the first contribution */
+    double *wsum;    /* sum of weights per owned fragment */
+    uint64_t *mask;  /* contributors per owned fragment, bit = rank */
+    float *commit;   /* committed means, owned fragments x 288 */
+    uint32_t *order; /* owned numbers in order of their commit */
+    uint32_t commits;
+    bool final, discarded;
+    sleet_time first_seen, grace_at; /* TIME_NEVER when unset */
+    uint64_t need, over;             /* ranks waited for; ranks that said END */
+};
+
+/* Towards and from one member of the group, by rank. */
+struct lane {
+    uint32_t start, share; /* its owned fragments: frag[start .. start+share) */
+    uint32_t scatter_pos, scatter_repair_pos, scatter_repairs;
+    uint32_t gather_pos;    /* commits sent so far, an index into order[] */
+    uint32_t *sent_at;      /* low half of the packet counter, per owned number */
+    uint64_t *repair;       /* owned numbers asked for again */
+    uint32_t repairs, repair_pos;
+    sleet_time gather_sent_at, scatter_sent_at;
+    /* received */
+    uint32_t in_direct, in_repaired, in_late, sent_told; /* scatter */
+    uint32_t got_direct, got_repaired, got_late, commits_told;
+    bool commits_final, disagrees;
+    /* feedback */
+    sleet_time summary_at;
+    sleet_duration summary_gap;
+    uint32_t since_summary;
+    bool summary_due, holes_due;
+};
+
+struct round {
+    uint64_t number;
+    struct group group;
+    int self; /* own rank */
+    bool joined, closed, exact, contributes;
+    double weight, least_coverage;
+    uint32_t quorum, expected, flags;
+    sleet_time started, deadline;
+    uint64_t skipped;
+    const void **send;
+    void **result;
+    uint8_t *owner_of_run;
+    uint32_t *frag;         /* all fragments grouped by owner rank */
+    uint32_t *number_of;    /* fragment -> number within its owner's share */
+    uint64_t *got;          /* fragments whose commit is in the result */
+    uint64_t *scatter_again;/* own fragments an owner asked for again */
+    uint32_t got_n;
+    uint64_t present;       /* contributors summed over elements held */
+    struct owner_side own;
+    struct lane lane[SLEET_GROUP_MAX];
+};
+
+struct set {
+    bool used, attached, established;
+    uint8_t announced; /* attached and established as last told to the others */
+    uint64_t lineage;
+    uint64_t own_round; /* newest joined */
+    struct layout layout;
+    int handle;
+    struct budget budget;
+    struct round *ring[ROUNDS_RING];
+    struct round *open;
+    bool waiting; /* a start that cannot pin a group yet */
+    struct { const void **send; void **result; sleet_round_options options; sleet_time at; } pending;
+    bool event;
+    int event_error;
+    sleet_report report;
+    bool schema_event, schema_differs;
+    char schema_text[256];
+    uint32_t low_in_a_row;
+    /* history */
+    engine_round history[SET_HISTORY];
+    uint64_t history_n, reports;
+    double coverage_sum;
+    sleet_duration longest;
+    ledger_side scatter_sum, gather_sum;
+};
+
+/* What a set needs of its surroundings; filled by the engine. */
+struct env {
+    struct member *members;
+    uint32_t n;
+    const engine_config *config;
+    engine_counters *counters;
+    sleet_time created;
+};
+
+/* ---- set.c: starting, closing, the window */
+uint64_t set_job_round(const struct set *, const struct env *);
+int set_start(struct set *, const struct env *, const engine_start_args *, sleet_time now);
+void set_retry_start(struct set *, const struct env *, sleet_time now);
+void set_close(struct set *, struct round *, const struct env *, int error, sleet_time now);
+void set_withdraw(struct set *, const struct env *, sleet_time now);
+void set_expire(struct set *, const struct env *, sleet_time now);
+sleet_time set_deadline(const struct set *, const struct env *, sleet_time now);
+struct round *set_round(struct set *, const struct env *, uint64_t number, sleet_time now);
+void set_fini(struct set *);
+
+/* ---- group.c: who averages with whom */
+/* The lineage of the established members, the one furthest on; false when there is none. */
+bool set_heaviest_lineage(const struct set *, const struct env *, uint64_t *lineage);
+bool set_may_found(const struct set *, const struct env *, sleet_time now);
+bool set_group(const struct set *, const struct env *, uint64_t number, struct group *);
+uint32_t set_expected(const struct set *, const struct env *, const struct group *, sleet_time now);
+
+/* ---- round.c */
+struct round *round_new(const struct layout *, const struct group *, int self, uint64_t number,
+                        sleet_time now);
+void round_free(struct round *);
+uint64_t round_bytes_bound(const struct layout *, uint32_t members);
+
+/* ---- owner.c */
+enum fate { FATE_ACCEPTED, FATE_STALE, FATE_FOREIGN, FATE_CORRUPT };
+enum fate owner_recv(struct set *, struct round *, const struct env *, uint32_t rank,
+                     const struct wire_data *, uint32_t fragment, sleet_time now);
+void owner_check(struct set *, struct round *, const struct env *, sleet_time now);
+void owner_absorb(struct set *, struct round *, const struct env *);
+sleet_time owner_deadline(const struct set *, const struct round *);
+
+/* ---- gather.c */
+enum fate gather_recv(struct set *, struct round *, const struct env *, uint32_t rank,
+                      const struct wire_data *, uint32_t fragment, sleet_time now);
+void gather_own(struct set *, struct round *, uint32_t number);
+bool gather_done_from(const struct round *, const struct env *, uint32_t rank);
+bool gather_complete(const struct round *, const struct env *);
+
+/* ---- feedback.c */
+void feedback_recv(struct set *, struct round *, const struct env *, uint32_t rank,
+                   const struct wire_summary *, sleet_time now);
+/* The next summary due to `rank`, encoded into `out`; 0 if none. */
+size_t feedback_fill(struct set *, struct round *, const struct env *, uint32_t rank, uint8_t *out,
+                     size_t cap, sleet_time now);
+sleet_time feedback_deadline(const struct round *, const struct env *);
+
+/* ---- send.c */
+/* Body of the next data datagram to `rank`; 0 if none.  `counter` is the one it will leave with. */
+size_t round_fill(struct set *, struct round *, const struct env *, uint32_t rank, uint8_t *out,
+                  uint64_t counter, sleet_time now);
+bool round_has_data(const struct round *, uint32_t rank);
+
+/* ---- ledger.c */
+void ledger_finish(struct set *, struct round *, const struct env *, bool final);
+void ledger_gather(const struct round *, ledger_side *);
+#endif

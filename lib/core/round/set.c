@@ -1,0 +1,359 @@
+/* A set's rounds: which number to join, starting, closing, the window. */
+#include "round/round.h"
+#include "base/bitmap.h"
+#include "base/rng.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define DEADLINE_STEP SEC(2)
+#define DEADLINE_EXACT SEC(30)
+#define RETRY MS(20)
+
+static struct member_rounds others(const struct set *s, const struct env *e)
+{
+    uint64_t lineage = s->lineage;
+    if (!s->established && !set_heaviest_lineage(s, e, &lineage))
+        return (struct member_rounds){0};
+    return members_rounds(e->members, e->n, (uint32_t)s->handle, lineage);
+}
+
+uint64_t set_job_round(const struct set *s, const struct env *e)
+{
+    struct member_rounds o = others(s, e);
+    return o.second > s->own_round ? o.second : s->own_round;
+}
+
+static struct round *find(const struct set *s, uint64_t number)
+{
+    struct round *r = s->ring[number % ROUNDS_RING];
+    return r && r->number == number ? r : NULL;
+}
+
+static void retire(struct set *s, const struct env *e, uint32_t slot)
+{
+    struct round *r = s->ring[slot];
+    if (!r)
+        return;
+    ledger_finish(s, r, e, true);
+    round_free(r);
+    s->ring[slot] = NULL;
+}
+
+/* The round `number`, pinned now if it is new; NULL outside the window. */
+struct round *set_round(struct set *s, const struct env *e, uint64_t number, sleet_time now)
+{
+    struct group g;
+    struct round *r = find(s, number);
+    uint64_t job = set_job_round(s, e);
+    if (r || !s->attached || number == 0 || number > job + 1 ||
+        number + e->config->window < job)
+        return r;
+    r = s->ring[number % ROUNDS_RING];
+    if ((r && (r->number > number || r == s->open)) || !set_group(s, e, number, &g))
+        return NULL;
+    retire(s, e, number % ROUNDS_RING);
+    r = round_new(&s->layout, &g, group_rank(&g, e->members[0].node_id), number, now);
+    s->ring[number % ROUNDS_RING] = r;
+    return r;
+}
+
+static size_t tensor_bytes(const struct set *s, uint32_t t)
+{
+    return (size_t)s->layout.tensors[t].count * 4;
+}
+
+static void finish_report(struct set *s, int error, const sleet_report *p)
+{
+    s->report = *p;
+    s->event_error = error;
+    s->event = true;
+    if (error)
+        return;
+    s->low_in_a_row = p->flags & SLEET_LOW_COVERAGE ? s->low_in_a_row + 1 : 0;
+    s->report.low_in_a_row = s->low_in_a_row;
+    s->reports++;
+    s->coverage_sum += p->coverage;
+    if (p->elapsed_ns > s->longest)
+        s->longest = p->elapsed_ns;
+    s->history[s->history_n++ % SET_HISTORY] = (engine_round){.round = p->round,
+                                                              .joined = p->round != 0,
+                                                              .group_size = p->group_size,
+                                                              .flags = p->flags,
+                                                              .coverage = p->coverage,
+                                                              .elapsed = p->elapsed_ns};
+}
+
+/* Own values as the result: nobody to average with. */
+static void report_own(struct set *s, const struct env *e, uint32_t flags, sleet_time now)
+{
+    struct group self = {.n = 1};
+    for (uint32_t t = 0; t < s->layout.n; t++)
+        if (s->layout.tensors[t].count)
+            memcpy(s->pending.result[t], s->pending.send[t], tensor_bytes(s, t));
+    double least = s->pending.options.least_coverage;
+    sleet_report p = {.group_size = 1, .flags = flags};
+    self.members[0].node_id = e->members[0].node_id;
+    p.expected = set_expected(s, e, &self, now);
+    if (flags & SLEET_ALONE)
+        p.expected += others(s, e).n;
+    p.coverage = 1.0 / p.expected;
+    p.flags |= p.coverage < (least > 0 ? least : 0.5) ? SLEET_LOW_COVERAGE : 0;
+    p.flags |= p.expected == 1 ? SLEET_COMPLETE : 0;
+    p.elapsed_ns = time_since(now, s->pending.at);
+    finish_report(s, SLEET_OK, &p);
+}
+
+static void drop_pending(struct set *s)
+{
+    free(s->pending.send);
+    free(s->pending.result);
+    s->pending.send = NULL;
+    s->pending.result = NULL;
+    s->waiting = false;
+}
+
+static void fill_holes(const struct set *s, struct round *r)
+{
+    for (uint32_t f = 0; f < s->layout.fragments; f++) {
+        uint32_t tensor, n;
+        uint64_t offset;
+        if (bitmap_test(r->got, f))
+            continue;
+        layout_locate(&s->layout, f, &tensor, &offset, &n);
+        memcpy((float *)r->result[tensor] + offset, (const float *)r->send[tensor] + offset, n * 4u);
+        r->present += n;
+    }
+}
+
+void set_close(struct set *s, struct round *r, const struct env *e, int error, sleet_time now)
+{
+    if (error == SLEET_OK) {
+        owner_absorb(s, r, e);
+        fill_holes(s, r);
+    }
+    bool whole = r->got_n == s->layout.fragments;
+    double n = (double)s->layout.elements * r->expected;
+    sleet_report p = {.round = r->number,
+                      .skipped = r->skipped,
+                      .group_size = r->group.n,
+                      .expected = r->expected,
+                      .flags = r->flags,
+                      .elapsed_ns = time_since(now, r->started)};
+    p.coverage = n > 0 ? (double)r->present / n : 1.0;
+    if (p.coverage < r->least_coverage)
+        p.flags |= SLEET_LOW_COVERAGE;
+    if (whole && p.coverage >= 1.0)
+        p.flags |= SLEET_COMPLETE;
+    if (!s->established) {
+        p.flags |= SLEET_JOINING;
+        if (whole && error == SLEET_OK && set_heaviest_lineage(s, e, &s->lineage))
+            s->established = true;
+    }
+    ledger_side g = {0};
+    ledger_gather(r, &g);
+    p.fragments_expected = g.expected;
+    p.fragments_direct = g.direct;
+    p.fragments_repaired = g.repaired;
+    p.fragments_late = g.late;
+    p.fragments_lost = g.lost;
+    p.fragments_unsent = g.unsent;
+    r->flags = p.flags;
+    r->closed = true;
+    s->open = NULL;
+    for (uint32_t i = 0; i < r->group.n; i++)
+        if ((int)i != r->self && r->contributes && r->lane[i].scatter_pos < r->lane[i].share)
+            r->lane[i].summary_due = true;
+    finish_report(s, error, &p);
+}
+
+void set_withdraw(struct set *s, const struct env *e, sleet_time now)
+{
+    if (s->open) {
+        set_close(s, s->open, e, SLEET_ECANCELED, now);
+        s->event = false;
+    }
+    drop_pending(s);
+}
+
+static void establish(struct set *s, const struct env *e, sleet_time now)
+{
+    uint64_t lineage;
+    if (!s->established && !set_heaviest_lineage(s, e, &lineage) && set_may_found(s, e, now)) {
+        s->established = true;
+        s->lineage = mix64(e->members[0].node_id ^ mix64(e->members[0].boot_id)) | 1;
+    }
+}
+
+static void join(struct set *s, struct round *r, const struct env *e, sleet_time now)
+{
+    const sleet_round_options *o = &s->pending.options;
+    r->joined = true;
+    r->contributes = r->contributes && s->established;
+    r->send = s->pending.send;
+    r->result = s->pending.result;
+    s->pending.send = NULL;
+    s->pending.result = NULL;
+    s->waiting = false;
+    r->weight = o->weight > 0 ? (float)o->weight : 1;
+    r->least_coverage = o->least_coverage > 0 ? o->least_coverage : 0.5;
+    r->quorum = o->quorum;
+    r->exact |= o->exact != 0;
+    r->started = s->pending.at;
+    r->deadline = time_add(s->pending.at, o->deadline_ns ? o->deadline_ns
+                                          : o->exact     ? DEADLINE_EXACT
+                                                         : DEADLINE_STEP);
+    r->expected = set_expected(s, e, &r->group, now);
+    r->skipped = s->own_round ? r->number - s->own_round - 1 : 0;
+    s->own_round = r->number;
+    s->open = r;
+    for (uint32_t i = 0; i < r->group.n; i++) {
+        const struct member *m = &e->members[r->group.members[i].slot];
+        r->lane[i].summary_at = time_add(now, MS(2) + (m->rtt.valid ? m->rtt.srtt : MS(1)));
+        r->lane[i].summary_due |= (int)i != r->self && !r->lane[i].share;
+    }
+    for (uint32_t i = 0; i < r->own.commits; i++)
+        gather_own(s, r, r->own.order[i]);
+    owner_check(s, r, e, now);
+    if (gather_complete(r, e))
+        set_close(s, r, e, SLEET_OK, now);
+}
+
+/* Pin a group and join, or answer at once where there is nobody; DESIGN 5.1. */
+void set_retry_start(struct set *s, const struct env *e, sleet_time now)
+{
+    struct member_rounds o;
+    struct group g;
+    establish(s, e, now);
+    o = others(s, e);
+    uint64_t number = s->own_round + 1 > o.second ? s->own_round + 1 : o.second;
+    sleet_duration limit = s->pending.options.deadline_ns ? s->pending.options.deadline_ns : DEADLINE_STEP;
+    if (o.n && s->established && number > o.highest + 1) {
+        report_own(s, e, SLEET_ALONE, now);
+        drop_pending(s);
+        return;
+    }
+    if (!set_group(s, e, number, &g)) {
+        if (time_since(now, s->pending.at) >= limit) {
+            report_own(s, e, SLEET_JOINING | SLEET_DEADLINE, now);
+            drop_pending(s);
+        }
+        return;
+    }
+    if (g.n == 1 && !find(s, number)) {
+        s->own_round = number;
+        report_own(s, e, 0, now);
+        s->report.round = number;
+        drop_pending(s);
+        return;
+    }
+    struct round *r = set_round(s, e, number, now);
+    if (r && !r->joined)
+        join(s, r, e, now);
+    else if (time_since(now, s->pending.at) >= limit) {
+        report_own(s, e, SLEET_DEADLINE, now);
+        drop_pending(s);
+    }
+}
+
+static int copy_tables(struct set *s, const engine_start_args *a)
+{
+    size_t n = s->layout.n + 1u;
+    s->pending.send = calloc(n, sizeof *s->pending.send);
+    s->pending.result = calloc(n, sizeof *s->pending.result);
+    if (!s->pending.send || !s->pending.result)
+        return SLEET_ENOMEM;
+    memcpy(s->pending.send, a->send, s->layout.n * sizeof *s->pending.send);
+    memcpy(s->pending.result, a->result, s->layout.n * sizeof *s->pending.result);
+    return SLEET_OK;
+}
+
+int set_start(struct set *s, const struct env *e, const engine_start_args *a, sleet_time now)
+{
+    const sleet_round_options *o = &a->options;
+    if (o->deadline_ns < 0 || o->deadline_ns > SEC(3600) || !(o->weight >= 0 && o->weight < 1e30) ||
+        !(o->least_coverage >= 0 && o->least_coverage <= 1))
+        return SLEET_EINVAL;
+    if (!s->attached)
+        return SLEET_ESTATE;
+    if (s->schema_differs)
+        return SLEET_ESCHEMA;
+    set_withdraw(s, e, now);
+    if (copy_tables(s, a) != SLEET_OK) {
+        drop_pending(s);
+        return SLEET_ENOMEM;
+    }
+    s->event = false;
+    s->pending.options = *o;
+    s->pending.at = now;
+    s->waiting = true;
+    if (s->own_round && set_job_round(s, e) > s->own_round + e->config->window)
+        s->established = false; /* away too long: take the others' model */
+    set_retry_start(s, e, now);
+    return SLEET_OK;
+}
+
+/* Members that keep a round waiting in silence are left out until they speak. */
+static void suspect_silent(struct set *s, struct round *r, const struct env *e, sleet_time now)
+{
+    sleet_duration limit = 2 * budget_now(&s->budget);
+    limit = limit > MS(300) ? limit : MS(300);
+    if (time_since(now, r->started) < limit)
+        return;
+    for (uint32_t i = 0; i < r->group.n; i++) {
+        struct member *m = &e->members[r->group.members[i].slot];
+        if ((int)i == r->self || !m->alive || time_since(now, m->heard) < limit)
+            continue;
+        m->alive = false;
+        LOG(&e->config->log, LOG_WARN, FAULT_REMOTE, "member-silent", F_X("node", m->node_id),
+            F_U("round", r->number), F_F("silent_s", (double)time_since(now, m->heard) / 1e9));
+    }
+}
+
+void set_expire(struct set *s, const struct env *e, sleet_time now)
+{
+    struct round *r = s->open;
+    if (s->waiting)
+        set_retry_start(s, e, now);
+    if (r && !time_before(now, r->deadline)) {
+        r->flags |= SLEET_DEADLINE;
+        set_close(s, r, e, SLEET_OK, now);
+    }
+    uint64_t job = set_job_round(s, e);
+    for (uint32_t i = 0; i < ROUNDS_RING; i++) {
+        r = s->ring[i];
+        if (!r)
+            continue;
+        owner_check(s, r, e, now);
+        if (r == s->open)
+            suspect_silent(s, r, e, now);
+        if (r == s->open && gather_complete(r, e))
+            set_close(s, r, e, SLEET_OK, now);
+        if (r != s->open && r->number + e->config->window < job)
+            retire(s, e, i);
+    }
+}
+
+sleet_time set_deadline(const struct set *s, const struct env *e, sleet_time now)
+{
+    sleet_time t = s->waiting ? time_add(now, RETRY) : TIME_NEVER;
+    if (s->open) {
+        sleet_duration limit = 2 * budget_now(&s->budget);
+        sleet_time look = time_add(s->open->started, limit > MS(300) ? limit : MS(300));
+        if (!time_before(now, look))
+            look = time_add(now, MS(50));
+        t = time_min(t, time_min(s->open->deadline, look));
+    }
+    for (uint32_t i = 0; i < ROUNDS_RING; i++)
+        if (s->ring[i])
+            t = time_min(t, time_min(owner_deadline(s, s->ring[i]), feedback_deadline(s->ring[i], e)));
+    return t;
+}
+
+void set_fini(struct set *s)
+{
+    for (uint32_t i = 0; i < ROUNDS_RING; i++)
+        round_free(s->ring[i]);
+    drop_pending(s);
+    layout_fini(&s->layout);
+    memset(s, 0, sizeof *s);
+}

@@ -1,0 +1,82 @@
+#define XXH_INLINE_ALL
+#include "base/rng.h"
+#include "strategy/strategy.h"
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#define MEMBER_BYTES 17 /* in a GROUP frame */
+#define PHI 0x9e3779b97f4a7c15u
+
+static const struct strategy *const strategies[] = {&strategy_rps};
+
+const struct strategy *strategy_by_name(const char *name)
+{
+    for (size_t i = 0; name && i < sizeof(strategies) / sizeof(strategies[0]); i++)
+        if (strcmp(strategies[i]->name, name) == 0)
+            return strategies[i];
+    return NULL;
+}
+
+static int compare_members(const void *a, const void *b)
+{
+    const struct group_member *x = a, *y = b;
+    return (x->node_id > y->node_id) - (x->node_id < y->node_id);
+}
+
+static void put_u64(uint8_t *p, uint64_t v)
+{
+    for (int i = 0; i < 8; i++)
+        p[i] = (uint8_t)(v >> (8 * i));
+}
+
+void group_seal(struct group *g)
+{
+    uint8_t bytes[GROUP_MEMBERS_MAX * MEMBER_BYTES];
+    qsort(g->members, g->n, sizeof(g->members[0]), compare_members);
+    for (uint32_t i = 0; i < g->n; i++) {
+        uint8_t *p = bytes + (size_t)i * MEMBER_BYTES;
+        put_u64(p, g->members[i].node_id);
+        put_u64(p + 8, g->members[i].boot_id);
+        p[16] = g->members[i].contributes;
+    }
+    g->hash = (uint32_t)XXH3_64bits(bytes, (size_t)g->n * MEMBER_BYTES);
+}
+
+int group_rank(const struct group *g, uint64_t node_id)
+{
+    int low = 0, high = g->n;
+    while (low < high) {
+        int mid = (low + high) / 2;
+        if (g->members[mid].node_id < node_id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < g->n && g->members[low].node_id == node_id ? low : -1;
+}
+
+void owners_assign(const struct group *g, uint64_t round, uint32_t runs, uint8_t *owner_of_run)
+{
+    uint64_t keys[GROUP_MEMBERS_MAX];
+    uint8_t who[GROUP_MEMBERS_MAX];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->n; i++) {
+        if (g->members[i].contributes) {
+            keys[n] = mix64(g->members[i].node_id);
+            who[n++] = (uint8_t)i;
+        }
+    }
+    for (uint32_t r = 0; r < runs; r++) {
+        uint64_t base = mix64(round * PHI + r), best = 0;
+        uint8_t owner = OWNER_NONE;
+        for (uint32_t i = 0; i < n; i++) {
+            uint64_t score = mix64(base ^ keys[i]);
+            if (owner == OWNER_NONE || score > best) {
+                best = score;
+                owner = who[i];
+            }
+        }
+        owner_of_run[r] = owner;
+    }
+}

@@ -1,0 +1,169 @@
+#define XXH_INLINE_ALL
+#include "tensor/layout.h"
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* dtype, count and name as hashed; `nul` includes the name's end. */
+static size_t tensor_bytes(uint8_t out[9 + 64], const struct tensor *t, bool nul)
+{
+    size_t len = strlen(t->name) + (nul ? 1 : 0);
+    out[0] = (uint8_t)t->dtype;
+    for (int i = 0; i < 8; i++)
+        out[1 + i] = (uint8_t)(t->count >> (8 * i));
+    memcpy(out + 9, t->name, len);
+    return 9 + len;
+}
+
+static bool name_ok(const char *name)
+{
+    return name && name[0] && strnlen(name, SLEET_NAME_MAX + 1) <= SLEET_NAME_MAX;
+}
+
+static bool dtype_ok(sleet_dtype d)
+{
+#define SLEET_X(name, value, text, bytes)                                                    \
+    if (d == name)                                                                           \
+        return true;
+    SLEET_DTYPE_MAP(SLEET_X)
+#undef SLEET_X
+    return false;
+}
+
+static bool payload_ok(sleet_payload p)
+{
+#define SLEET_X(name, value, text)                                                           \
+    if (p == name)                                                                           \
+        return true;
+    SLEET_PAYLOAD_MAP(SLEET_X)
+#undef SLEET_X
+    return false;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Fills by_id; EEXIST when two tensors share an id or a name. */
+static int index_ids(struct layout *l)
+{
+    uint64_t keys[SLEET_TENSORS_MAX];
+    for (uint32_t i = 0; i < l->n; i++)
+        keys[i] = (uint64_t)l->tensors[i].id << 32 | i;
+    qsort(keys, l->n, sizeof(keys[0]), compare_keys);
+    for (uint32_t i = 0; i < l->n; i++) {
+        l->by_id[i] = (uint32_t)keys[i];
+        if (i > 0 && keys[i] >> 32 == keys[i - 1] >> 32)
+            return SLEET_EEXIST;
+    }
+    for (uint32_t i = 1; i < l->n; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (strcmp(l->tensors[i].name, l->tensors[j].name) == 0)
+                return SLEET_EEXIST;
+    return SLEET_OK;
+}
+
+static uint32_t layout_hash(const struct layout *l)
+{
+    XXH3_state_t state;
+    uint8_t bytes[9 + 64], payload = (uint8_t)l->payload;
+    XXH3_64bits_reset(&state);
+    XXH3_64bits_update(&state, &payload, 1);
+    XXH3_64bits_update(&state, l->name, strlen(l->name) + 1);
+    for (uint32_t i = 0; i < l->n; i++)
+        XXH3_64bits_update(&state, bytes, tensor_bytes(bytes, &l->tensors[i], true));
+    return (uint32_t)XXH3_64bits_digest(&state);
+}
+
+static int fill(struct layout *l, const char *const *names, const sleet_dtype *dtypes,
+                const uint64_t *counts)
+{
+    uint64_t next = 0;
+    for (uint32_t i = 0; i < l->n; i++) {
+        struct tensor *t = &l->tensors[i];
+        uint8_t bytes[9 + 64];
+        uint64_t fragments = counts[i] / FRAGMENT_ELEMENTS + (counts[i] % FRAGMENT_ELEMENTS != 0);
+        if (!name_ok(names[i]) || !dtype_ok(dtypes[i]))
+            return SLEET_EINVAL;
+        if (next + fragments > UINT32_MAX)
+            return SLEET_ELIMIT;
+        memcpy(t->name, names[i], strlen(names[i]) + 1);
+        t->dtype = dtypes[i];
+        t->count = counts[i];
+        t->first = (uint32_t)next;
+        t->fragments = (uint32_t)fragments;
+        t->id = (uint32_t)XXH3_64bits(bytes, tensor_bytes(bytes, t, false));
+        l->elements += counts[i];
+        next += fragments;
+    }
+    l->fragments = (uint32_t)next;
+    l->runs = (uint32_t)(next / RUN_FRAGMENTS + (next % RUN_FRAGMENTS != 0));
+    return index_ids(l);
+}
+
+int layout_init(struct layout *l, const char *name, sleet_payload payload, const char *const *names,
+                const sleet_dtype *dtypes, const uint64_t *counts, uint32_t n)
+{
+    int error;
+    *l = (struct layout){0};
+    if (!name_ok(name) || !payload_ok(payload) || n == 0 || !names || !dtypes || !counts)
+        return SLEET_EINVAL;
+    if (n > SLEET_TENSORS_MAX)
+        return SLEET_ELIMIT;
+    memcpy(l->name, name, strlen(name) + 1);
+    l->payload = payload;
+    l->n = n;
+    l->tensors = calloc(n, sizeof(*l->tensors));
+    l->by_id = calloc(n, sizeof(*l->by_id));
+    error = l->tensors && l->by_id ? fill(l, names, dtypes, counts) : SLEET_ENOMEM;
+    if (error) {
+        layout_fini(l);
+        return error;
+    }
+    l->hash = layout_hash(l);
+    return SLEET_OK;
+}
+
+void layout_fini(struct layout *l)
+{
+    free(l->tensors);
+    free(l->by_id);
+    *l = (struct layout){0};
+}
+
+int layout_find(const struct layout *l, uint32_t tensor_id)
+{
+    uint32_t low = 0, high = l->n;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (l->tensors[l->by_id[mid]].id < tensor_id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < l->n && l->tensors[l->by_id[low]].id == tensor_id ? (int)l->by_id[low] : -1;
+}
+
+void layout_locate(const struct layout *l, uint32_t fragment, uint32_t *tensor,
+                   uint64_t *offset_elements, uint32_t *elements)
+{
+    /* The last tensor that starts at or before the fragment: an empty tensor
+     * shares its start with the one after it and so is never chosen. */
+    uint32_t low = 0, high = l->n;
+    while (high - low > 1) {
+        uint32_t mid = low + (high - low) / 2;
+        if (l->tensors[mid].first <= fragment)
+            low = mid;
+        else
+            high = mid;
+    }
+    const struct tensor *t = &l->tensors[low];
+    uint64_t offset = (uint64_t)(fragment - t->first) * FRAGMENT_ELEMENTS;
+    uint64_t left = t->count - offset;
+    *tensor = low;
+    *offset_elements = offset;
+    *elements = left < FRAGMENT_ELEMENTS ? (uint32_t)left : FRAGMENT_ELEMENTS;
+}

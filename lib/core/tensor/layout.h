@@ -1,0 +1,49 @@
+/* A set's tensors as one numbered line of fragments.
+ *
+ * Fragments are numbered through the tensors in order; each holds
+ * FRAGMENT_ELEMENTS elements but the last of a tensor.  A tensor without
+ * elements has no fragment.  RUN_FRAGMENTS fragments make a run, the unit of
+ * ownership.  Ids and hash: docs/protocol.md, "Ownership". */
+#ifndef TENSOR_LAYOUT_H
+#define TENSOR_LAYOUT_H
+#include "sleet.h"
+#include <stdint.h>
+
+#define FRAGMENT_ELEMENTS 288
+#define RUN_FRAGMENTS 8
+
+struct tensor {
+    char name[64];
+    sleet_dtype dtype;
+    uint64_t count;     /* elements */
+    uint32_t id;        /* names it on the wire */
+    uint32_t first;     /* number of its first fragment in the set */
+    uint32_t fragments; /* 0 when count is 0 */
+};
+
+struct layout {
+    char name[64];
+    sleet_payload payload;
+    struct tensor *tensors; /* owned */
+    uint32_t n, fragments, runs, hash;
+    uint64_t elements;
+    uint32_t *by_id; /* owned: tensor indices in ascending order of id */
+};
+
+/* Copies everything.  SLEET_OK; EINVAL (a name empty or too long, no tensor,
+ * unknown dtype or payload), ENOMEM, EEXIST (two tensors with one name or id),
+ * ELIMIT (more than SLEET_TENSORS_MAX tensors or 2^32 - 1 fragments).  On
+ * failure the layout is empty and needs no layout_fini(). */
+int layout_init(struct layout *, const char *name, sleet_payload, const char *const *names,
+                const sleet_dtype *, const uint64_t *counts, uint32_t n);
+/* Frees what layout_init() allocated and empties the layout; may be repeated. */
+void layout_fini(struct layout *);
+
+/* Index of the tensor with that id, -1 if there is none. */
+int layout_find(const struct layout *, uint32_t tensor_id);
+
+/* Where fragment `fragment` (< layout.fragments) lies: index of its tensor, offset
+ * of its first element in that tensor, and its elements (1..FRAGMENT_ELEMENTS). */
+void layout_locate(const struct layout *, uint32_t fragment, uint32_t *tensor,
+                   uint64_t *offset_elements, uint32_t *elements);
+#endif

@@ -1,0 +1,128 @@
+/* DATA and SUMMARY: the frames of a round. */
+#include "wire/wire.h"
+#include "base/bytes.h"
+#include <math.h>
+
+#define DATA_FLAGS (DATA_YOURS | DATA_LAST | DATA_CLOSED | DATA_EXACT)
+#define SUMMARY_FLAGS                                                                        \
+    (SUMMARY_SCATTER_OVER | SUMMARY_COMMITS_FINAL | SUMMARY_CLOSED | SUMMARY_SCATTER_HOLES)
+
+static bool is_scatter(uint8_t phase)
+{
+    return phase == PHASE_SCATTER || phase == PHASE_SCATTER_REPAIR;
+}
+
+static bool data_fits(const struct wire_data *d)
+{
+    return d->phase >= PHASE_SCATTER && d->phase <= PHASE_SCATTER_REPAIR &&
+           d->codec == WIRE_CODEC_F32 && d->packed == 1 && !(d->flags & ~DATA_FLAGS) &&
+           d->scale == 1.0f && isfinite(d->weight) && d->weight > 0 &&
+           (is_scatter(d->phase) || d->mask != 0);
+}
+
+size_t wire_data_encode(uint8_t *out, size_t cap, const struct wire_data *d)
+{
+    byte_writer w = writer_of(out, cap);
+    if (!data_fits(d))
+        return 0;
+    put_u32(&w, d->group);
+    put_u32(&w, d->tensor);
+    put_u32(&w, d->round);
+    put_u32(&w, d->fragment);
+    put_u8(&w, d->phase);
+    put_u8(&w, d->codec);
+    put_u8(&w, d->packed);
+    put_u8(&w, d->flags);
+    put_f32(&w, d->scale);
+    put_f32(&w, d->weight);
+    if (is_scatter(d->phase)) {
+        put_u32(&w, d->time);
+        put_u32(&w, d->remaining);
+    } else {
+        put_u64(&w, d->mask);
+    }
+    put_u32(&w, d->sender_round);
+    return put_done(&w);
+}
+
+int wire_data_decode(struct wire_data *d, const uint8_t *p, size_t n)
+{
+    byte_reader r = reader_of(p, n);
+    *d = (struct wire_data){0};
+    d->group = get_u32(&r);
+    d->tensor = get_u32(&r);
+    d->round = get_u32(&r);
+    d->fragment = get_u32(&r);
+    d->phase = get_u8(&r);
+    d->codec = get_u8(&r);
+    d->packed = get_u8(&r);
+    d->flags = get_u8(&r);
+    d->scale = get_f32(&r);
+    d->weight = get_f32(&r);
+    if (is_scatter(d->phase)) {
+        d->time = get_u32(&r);
+        d->remaining = get_u32(&r);
+    } else {
+        d->mask = get_u64(&r);
+    }
+    d->sender_round = get_u32(&r);
+    if (!r.ok || !data_fits(d))
+        return SLEET_EMALFORMED;
+    if (r.left == 0 || r.left % 4 != 0 || r.left > WIRE_PAYLOAD_MAX)
+        return SLEET_EMALFORMED;
+    d->payload = r.p;
+    d->payload_len = (uint32_t)r.left;
+    return SLEET_OK;
+}
+
+size_t wire_summary_encode(uint8_t *out, size_t cap, const struct wire_summary *s)
+{
+    byte_writer w = writer_of(out, cap);
+    if (s->bits > WIRE_SUMMARY_BITS_MAX || (s->flags & ~SUMMARY_FLAGS) || (s->bits && !s->bitmap))
+        return 0;
+    put_u32(&w, s->set);
+    put_u32(&w, s->group);
+    put_u32(&w, s->round);
+    put_u32(&w, s->sender_round);
+    put_u64(&w, s->counter_seen);
+    put_u32(&w, s->scatter_sent);
+    put_u32(&w, s->committed);
+    put_u32(&w, s->overflow);
+    put_u32(&w, s->echo);
+    put_u32(&w, s->hold);
+    put_u32(&w, s->first);
+    put_u16(&w, s->bits);
+    put_u8(&w, s->flags);
+    put_zeros(&w, 5);
+    put_bytes(&w, s->bitmap, (s->bits + 7u) / 8);
+    if (w.ok && s->bits % 8)
+        out[w.len - 1] &= (uint8_t)((1u << (s->bits % 8)) - 1);
+    return put_done(&w);
+}
+
+int wire_summary_decode(struct wire_summary *s, const uint8_t *p, size_t n)
+{
+    byte_reader r = reader_of(p, n);
+    *s = (struct wire_summary){0};
+    s->set = get_u32(&r);
+    s->group = get_u32(&r);
+    s->round = get_u32(&r);
+    s->sender_round = get_u32(&r);
+    s->counter_seen = get_u64(&r);
+    s->scatter_sent = get_u32(&r);
+    s->committed = get_u32(&r);
+    s->overflow = get_u32(&r);
+    s->echo = get_u32(&r);
+    s->hold = get_u32(&r);
+    s->first = get_u32(&r);
+    s->bits = get_u16(&r);
+    s->flags = get_u8(&r);
+    get_zeros(&r, 5);
+    size_t bytes = (s->bits + 7u) / 8;
+    s->bitmap = get_bytes(&r, bytes);
+    if (!get_done(&r) || s->bits > WIRE_SUMMARY_BITS_MAX || (s->flags & ~SUMMARY_FLAGS))
+        return SLEET_EMALFORMED;
+    if (s->bits % 8 && s->bitmap[bytes - 1] >> (s->bits % 8))
+        return SLEET_EMALFORMED;
+    return SLEET_OK;
+}

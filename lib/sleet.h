@@ -1,0 +1,238 @@
+/* sleet.h - the public C interface of libsleet.
+ *
+ * A trainer links libsleet, talks to the sleetd of its own machine over a Unix
+ * socket, and averages sets of tensors with the trainers of the other nodes.
+ *
+ *   sleet_open -> sleet_set_new -> sleet_set_add ... -> sleet_set_register
+ *   then per step: sleet_start, (compute), sleet_wait
+ *
+ * No call outlives its deadline.  A frozen peer, a dead link or a lossy path
+ * cost coverage, not time, and the report says how much was covered.
+ *
+ * Units.  Times are nanoseconds (`_ns`), sizes bytes (`_bytes`), lengths of
+ * arrays elements (`count`).  Coverage is a fraction from 0 to 1.
+ *
+ * Errors.  Functions that can fail return SLEET_OK (0) or a negative code of
+ * SLEET_ERROR_MAP.  sleet_strerror() gives the code's sentence,
+ * sleet_detail() the last error of a context with names and numbers in it.
+ * Every function accepts NULL handles and answers SLEET_EINVAL.
+ *
+ * Threads.  A context and the sets made from it belong to one thread at a
+ * time; the caller provides the exclusion.  Different contexts are independent.
+ */
+#ifndef SLEET_H
+#define SLEET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SLEET_VERSION_MAJOR 0
+#define SLEET_VERSION_MINOR 1
+#define SLEET_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define SLEET_API __attribute__((visibility("default")))
+#else
+#define SLEET_API
+#endif
+
+/* X(name, value, sentence): the one list of errors. */
+#define SLEET_ERROR_MAP(X)                                                                  \
+    X(SLEET_OK, 0, "success")                                                               \
+    X(SLEET_EINVAL, -1, "invalid argument")                                                 \
+    X(SLEET_ENOMEM, -2, "out of memory")                                                    \
+    X(SLEET_ESTATE, -3, "call not allowed in this state")                                   \
+    X(SLEET_ENODAEMON, -4, "no sleetd answers on the control socket")                       \
+    X(SLEET_EDAEMON, -5, "sleetd went away")                                                \
+    X(SLEET_ESTALLED, -6, "sleetd did not answer in time")                                  \
+    X(SLEET_EBUSY, -7, "another trainer already contributes to this set on this node")      \
+    X(SLEET_ESCHEMA, -8, "the set's tensors differ from those of another node")             \
+    X(SLEET_ENONFINITE, -9, "a tensor holds NaN or infinity")                               \
+    X(SLEET_ELIMIT, -10, "a limit of this version is exceeded")                             \
+    X(SLEET_EPROTO, -11, "unexpected answer from sleetd")                                   \
+    X(SLEET_EMALFORMED, -12, "malformed datagram or frame")                                 \
+    X(SLEET_EAGAIN, -13, "not finished yet")                                                \
+    X(SLEET_ECANCELED, -14, "the round was cancelled")                                      \
+    X(SLEET_EPERM, -15, "permission denied")                                                \
+    X(SLEET_EEXIST, -16, "name already in use")                                             \
+    X(SLEET_ELEFT, -17, "this node has left the job")
+
+enum {
+#define SLEET_X(name, value, text) name = value,
+    SLEET_ERROR_MAP(SLEET_X)
+#undef SLEET_X
+};
+
+/* The sentence for an error code; never NULL, static storage. */
+SLEET_API const char *sleet_strerror(int error);
+
+/* Element types.  X(name, value, text, bytes per element) */
+#define SLEET_DTYPE_MAP(X) X(SLEET_F32, 1, "f32", 4)
+
+typedef enum sleet_dtype {
+#define SLEET_X(name, value, text, bytes) name = value,
+    SLEET_DTYPE_MAP(SLEET_X)
+#undef SLEET_X
+} sleet_dtype;
+
+/* What is averaged.  X(name, value, text)
+ * model: absolute values; the result is the weighted mean of what arrived, and
+ * elements nobody delivered keep the caller's own value (RPS, arXiv 1810.07766). */
+#define SLEET_PAYLOAD_MAP(X) X(SLEET_MODEL, 1, "model")
+
+typedef enum sleet_payload {
+#define SLEET_X(name, value, text) name = value,
+    SLEET_PAYLOAD_MAP(SLEET_X)
+#undef SLEET_X
+} sleet_payload;
+
+typedef struct sleet sleet;         /* a connection to the local daemon */
+typedef struct sleet_set sleet_set; /* tensors that are averaged together */
+
+#define SLEET_NAME_MAX 63       /* bytes of a set's or tensor's name, without the NUL */
+#define SLEET_TENSORS_MAX 1024  /* tensors in a set */
+#define SLEET_GROUP_MAX 64      /* members of a group */
+
+/* ---- connection ------------------------------------------------------- */
+
+/* Connect to the daemon at `socket_path`; NULL means $SLEET_CONTROL, and where
+ * that is unset the daemon's default path.  Waits at most 5 s for the answer.
+ * On success *out is owned by the caller and freed by sleet_close().
+ * Errors: EINVAL, ENOMEM, ENODAEMON, EPERM, EPROTO.  On failure *out is NULL and
+ * sleet_detail(NULL) holds the sentence of this thread's last failed open. */
+SLEET_API int sleet_open(sleet **out, const char *socket_path);
+
+/* Detach and free the context and every set made from it.  Mapped buffers
+ * become invalid.  An open round is withdrawn; commits already made for others
+ * stay with the daemon.  NULL is allowed. */
+SLEET_API void sleet_close(sleet *ctx);
+
+/* One sentence about the last error of `ctx`, with the names and numbers
+ * involved; "" if there was none.  Valid until the next call on `ctx`. */
+SLEET_API const char *sleet_detail(const sleet *ctx);
+
+typedef struct sleet_job_info {
+    uint64_t node_id;      /* this node */
+    uint32_t nodes_known;  /* nodes in the daemon's peer list and itself */
+    uint32_t nodes_alive;  /* nodes heard of lately, this one included */
+    uint32_t trainers;     /* alive nodes with a trainer on the same set, this one included;
+                              0 when `set` is NULL */
+    uint64_t job_round;    /* newest round known of the set; 0 when `set` is NULL */
+} sleet_job_info;
+
+/* What the daemon knows of the job now, and of `set` where it is not NULL.
+ * Returns within 5 s.  Errors: EINVAL, EDAEMON, ESTALLED, EPROTO. */
+SLEET_API int sleet_job(sleet *ctx, const sleet_set *set, sleet_job_info *out);
+
+/* Wait until at least `nodes` trainers (this one included) have registered the
+ * same set, or `wait_ns` nanoseconds have passed.  Errors: EAGAIN when time
+ * ran out with fewer, ESCHEMA, EDAEMON, ESTALLED. */
+SLEET_API int sleet_wait_nodes(sleet_set *set, uint32_t nodes, int64_t wait_ns);
+
+/* ---- sets and tensors -------------------------------------------------- */
+
+/* A new, empty set.  `name` is copied.  All nodes use the same name for the
+ * same set.  Freed by sleet_close().  Errors: EINVAL, ENOMEM, EEXIST, ELIMIT. */
+SLEET_API int sleet_set_new(sleet_set **out, sleet *ctx, const char *name, sleet_payload payload);
+
+/* Add a flat array of `count` elements; count may be 0.  `data`, if not NULL,
+ * stays the caller's memory: sleet_start() copies from it and a successful
+ * sleet_wait() copies the result into it (in-place use).  With NULL the caller
+ * uses sleet_send_buffer() and sleet_result_buffer() and nothing is copied.
+ * Order, names, dtypes and counts must be equal on all nodes.
+ * Errors: EINVAL, ENOMEM, EEXIST, ELIMIT, ESTATE (already registered). */
+SLEET_API int sleet_set_add(sleet_set *set, const char *name, sleet_dtype dtype, uint64_t count,
+                            void *data);
+
+/* Hand the set to the daemon and map the shared buffers.  From here on this
+ * process is the node's one contributor to the set.
+ * Errors: EBUSY (the detail names the other process), ESCHEMA (the detail names
+ * the first differing tensor), ELIMIT, ENOMEM, ESTATE, EDAEMON, ESTALLED. */
+SLEET_API int sleet_set_register(sleet_set *set);
+
+/* The shared buffers of tensor `index` (order of sleet_set_add), `count`
+ * elements each; NULL before sleet_set_register() or for a bad index.
+ * send: written by the caller, the daemon's from sleet_start() until the round closes.
+ * result: the caller's from the return of sleet_wait() until the next
+ * sleet_start(); the daemon never writes it in between. */
+SLEET_API void *sleet_send_buffer(sleet_set *set, uint32_t index);
+SLEET_API const void *sleet_result_buffer(const sleet_set *set, uint32_t index);
+
+/* ---- rounds ------------------------------------------------------------ */
+
+#define SLEET_QUORUM_ALL 0u
+#define SLEET_QUORUM_MAJORITY 0xffffffffu
+#define SLEET_QUORUM_SOLO 1u
+
+/* Zero-filled means defaults; set `size` to sizeof(sleet_round_options). */
+typedef struct sleet_round_options {
+    size_t size;
+    int64_t deadline_ns;   /* longest wait from now; 0: 2 s, exact rounds 30 s; at most 1 h */
+    double weight;         /* of this contribution, e.g. samples; 0 means 1; finite, > 0 */
+    double least_coverage; /* below it the report is marked; 0 means 0.5 */
+    uint32_t quorum;       /* contributors after which an owner starts closing */
+    uint32_t exact;        /* not 0: repair the scatter phase as well (last round, rare rounds) */
+} sleet_round_options;
+
+/* X(name, bit, text) */
+#define SLEET_REPORT_FLAG_MAP(X)                                                            \
+    X(SLEET_COMPLETE, 0, "complete")         /* every element from every expected node */   \
+    X(SLEET_DEADLINE, 1, "deadline")         /* closed by the caller's deadline */          \
+    X(SLEET_LOW_COVERAGE, 2, "low-coverage") /* below least_coverage */                     \
+    X(SLEET_JOINING, 3, "joining")           /* weight 0: took the others' model */         \
+    X(SLEET_ALONE, 4, "alone")               /* ahead of all others: nothing exchanged */
+
+enum {
+#define SLEET_X(name, bit, text) name = 1u << bit,
+    SLEET_REPORT_FLAG_MAP(SLEET_X)
+#undef SLEET_X
+};
+
+typedef struct sleet_report {
+    uint64_t round;         /* the job's number of the round joined; 0 when alone */
+    uint64_t skipped;       /* rounds of the job missed since this node's last one */
+    double coverage;        /* contributors present over nodes expected, mean over elements;
+                               an element filled with the caller's own value counts one */
+    uint32_t group_size;    /* members of the pinned group */
+    uint32_t expected;      /* nodes that count as 1.0: the group's contributors and those
+                               lost without a word in the last minute */
+    uint32_t flags;         /* SLEET_COMPLETE ... */
+    uint32_t low_in_a_row;  /* consecutive rounds below least_coverage, this one included */
+    int64_t elapsed_ns;     /* from sleet_start() to the close of the round */
+    uint64_t fragments_expected, fragments_direct, fragments_repaired, fragments_late,
+        fragments_lost, fragments_unsent; /* what this node was to receive, at close */
+} sleet_report;
+
+/* Begin a round with the set's present values; does not block.  An older round
+ * still open is withdrawn: what it has not sent is dropped.  `options` may be NULL.
+ * Errors: EINVAL, ENONFINITE (nothing was sent; the detail names tensor and
+ * element), ESCHEMA, ESTATE, ELEFT, EDAEMON, ESTALLED. */
+SLEET_API int sleet_start(sleet_set *set, const sleet_round_options *options);
+
+/* SLEET_OK when the open round has closed, SLEET_EAGAIN when not yet,
+ * SLEET_ESTATE with no round open, SLEET_EDAEMON when the daemon is gone. */
+SLEET_API int sleet_poll(sleet_set *set);
+
+/* Wait for the open round to close: at its deadline at the latest.  On success
+ * results are in place and *report (may be NULL) is filled.  A daemon that does
+ * not answer within 250 ms after the deadline gives ESTALLED, a dead one
+ * EDAEMON at once; the caller's tensors then hold their old values.
+ * Errors: EINVAL, ESTATE, ESTALLED, EDAEMON, ECANCELED. */
+SLEET_API int sleet_wait(sleet_set *set, sleet_report *report);
+
+/* End the open round now and withdraw what was not sent.  Idempotent: SLEET_OK
+ * without an open round as well. */
+SLEET_API int sleet_cancel(sleet_set *set);
+
+/* A descriptor that polls readable when sleet_poll() may have news; owned by
+ * the context.  -1 on a NULL context. */
+SLEET_API int sleet_fd(const sleet *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
