@@ -74,11 +74,11 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
         ask_scatter(r, l, w, m, now);
     else if (!e->config->repair_off)
         ask_gather(r, l, w, m, now);
-    if (w->bits) {
-        if (r->own.final && r->own.commits < r->lane[r->self].share)
+    if (w->bits && !l->repairs) {
+        if (gather_sent(r, e, rank))
             l->summary_due = true;
-        else if (!r->own.final)
-            m->pong_due = true; /* alive, still waiting */
+        else
+            m->pong_due = true; /* alive, still waiting or on its way */
     }
     owner_check(s, r, e, now);
 }
@@ -151,7 +151,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
         .hold = m->echo ? (uint32_t)(time_since(now, m->echo_at) / 1000) : 0,
         .bitmap = bits};
     bool over = r->joined && (r->closed || !r->contributes || l->scatter_pos >= l->share);
-    w.flags = (uint8_t)((over ? SUMMARY_SCATTER_OVER : 0) | (r->own.final ? SUMMARY_COMMITS_FINAL : 0) |
+    w.flags = (uint8_t)((over ? SUMMARY_SCATTER_OVER : 0) | (r->own.final && l->gather_pos >= r->own.commits ? SUMMARY_COMMITS_FINAL : 0) |
                         (s->open && s->open->number == s->own_round ? 0 : SUMMARY_CLOSED) |
                         (scatter ? SUMMARY_SCATTER_HOLES : 0));
     if (scatter || wants_gather(r, e, rank))

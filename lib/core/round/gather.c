@@ -77,7 +77,8 @@ bool gather_done_from(const struct round *r, const struct env *e, uint32_t rank)
     uint32_t got = l->got_direct + l->got_repaired;
     if ((int)rank == r->self)
         return r->own.final;
-    return got >= l->share || (l->commits_final && got >= l->commits_told) || l->disagrees ||
+    bool over = l->commits_final && (got >= l->commits_told || e->config->repair_off);
+    return got >= l->share || over || l->disagrees ||
            !m->alive || m->boot_id != g->boot_id;
 }
 

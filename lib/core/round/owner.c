@@ -62,6 +62,13 @@ static void commit(struct set *s, struct round *r, const struct env *e, uint32_t
     gather_own(s, r, number);
 }
 
+/* All commits went to the member and there is something to tell: it must not wait for more. */
+bool gather_sent(const struct round *r, const struct env *e, uint32_t rank)
+{
+    return r->own.final && r->lane[rank].gather_pos >= r->own.commits &&
+           (r->own.commits < r->lane[r->self].share || e->config->repair_off);
+}
+
 static void finish(struct set *s, struct round *r, const struct env *e)
 {
     struct owner_side *o = &r->own;
@@ -74,7 +81,7 @@ static void finish(struct set *s, struct round *r, const struct env *e)
     free(o->acc);
     o->acc = NULL;
     for (uint32_t i = 0; i < r->group.n; i++)
-        r->lane[i].summary_due |= (int)i != r->self && o->commits < r->lane[r->self].share;
+        r->lane[i].summary_due |= (int)i != r->self && gather_sent(r, e, i);
 }
 
 enum fate owner_recv(struct set *s, struct round *r, const struct env *e, uint32_t rank,

@@ -21,6 +21,7 @@
 
 #define ROUNDS_RING 8
 #define SET_HISTORY 64
+#define SET_UNTOLD 0xff
 
 struct owner_side {
     double *acc;     /* owned fragments x 288, made with the first contribution */
@@ -140,6 +141,7 @@ enum fate { FATE_ACCEPTED, FATE_STALE, FATE_FOREIGN, FATE_CORRUPT };
 enum fate owner_recv(struct set *, struct round *, const struct env *, uint32_t rank,
                      const struct wire_data *, uint32_t fragment, sleet_time now);
 void owner_check(struct set *, struct round *, const struct env *, sleet_time now);
+bool gather_sent(const struct round *, const struct env *, uint32_t rank);
 void owner_absorb(struct set *, struct round *, const struct env *);
 sleet_time owner_deadline(const struct set *, const struct round *);
 

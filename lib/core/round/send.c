@@ -125,8 +125,11 @@ size_t round_fill(struct set *s, struct round *r, const struct env *e, uint32_t 
                   uint64_t counter, sleet_time now)
 {
     struct lane *l = &r->lane[rank];
-    if (l->gather_pos < r->own.commits)
-        return fill_gather(s, r, rank, r->own.order[l->gather_pos++], PHASE_GATHER, out, counter, now);
+    if (l->gather_pos < r->own.commits) {
+        uint32_t number = r->own.order[l->gather_pos++];
+        l->summary_due |= gather_sent(r, e, rank);
+        return fill_gather(s, r, rank, number, PHASE_GATHER, out, counter, now);
+    }
     size_t len = next_repair(s, r, e, rank, out, counter, now);
     return len || !scatter_open(r) ? len : next_scatter(s, r, e, rank, out, now);
 }

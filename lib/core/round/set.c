@@ -158,6 +158,8 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
     p.fragments_lost = g.lost;
     p.fragments_unsent = g.unsent;
     r->flags = p.flags;
+    if (p.flags & SLEET_DEADLINE)
+        s->announced = SET_UNTOLD; /* those behind must not join what has closed here */
     r->closed = true;
     s->open = NULL;
     for (uint32_t i = 0; i < r->group.n; i++)
@@ -184,6 +186,14 @@ static void establish(struct set *s, const struct env *e, sleet_time now)
     }
 }
 
+static sleet_time pending_deadline(const struct set *s)
+{
+    const sleet_round_options *o = &s->pending.options;
+    return time_add(s->pending.at, o->deadline_ns ? o->deadline_ns
+                                   : o->exact     ? DEADLINE_EXACT
+                                                  : DEADLINE_STEP);
+}
+
 static void join(struct set *s, struct round *r, const struct env *e, sleet_time now)
 {
     const sleet_round_options *o = &s->pending.options;
@@ -199,9 +209,7 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
     r->quorum = o->quorum;
     r->exact |= o->exact != 0;
     r->started = s->pending.at;
-    r->deadline = time_add(s->pending.at, o->deadline_ns ? o->deadline_ns
-                                          : o->exact     ? DEADLINE_EXACT
-                                                         : DEADLINE_STEP);
+    r->deadline = pending_deadline(s);
     r->expected = set_expected(s, e, &r->group, now);
     r->skipped = s->own_round ? r->number - s->own_round - 1 : 0;
     s->own_round = r->number;
@@ -226,14 +234,14 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
     establish(s, e, now);
     o = others(s, e);
     uint64_t number = s->own_round + 1 > o.second ? s->own_round + 1 : o.second;
-    sleet_duration limit = s->pending.options.deadline_ns ? s->pending.options.deadline_ns : DEADLINE_STEP;
+    bool late = !time_before(now, pending_deadline(s));
     if (o.n && s->established && number > o.highest + 1) {
         report_own(s, e, SLEET_ALONE, now);
         drop_pending(s);
         return;
     }
     if (!set_group(s, e, number, &g)) {
-        if (time_since(now, s->pending.at) >= limit) {
+        if (late) {
             report_own(s, e, SLEET_JOINING | SLEET_DEADLINE, now);
             drop_pending(s);
         }
@@ -249,7 +257,7 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
     struct round *r = set_round(s, e, number, now);
     if (r && !r->joined)
         join(s, r, e, now);
-    else if (time_since(now, s->pending.at) >= limit) {
+    else if (late) {
         report_own(s, e, SLEET_DEADLINE, now);
         drop_pending(s);
     }
@@ -335,7 +343,7 @@ void set_expire(struct set *s, const struct env *e, sleet_time now)
 
 sleet_time set_deadline(const struct set *s, const struct env *e, sleet_time now)
 {
-    sleet_time t = s->waiting ? time_add(now, RETRY) : TIME_NEVER;
+    sleet_time t = s->waiting ? time_min(time_add(now, RETRY), pending_deadline(s)) : TIME_NEVER;
     if (s->open) {
         sleet_duration limit = 2 * budget_now(&s->budget);
         sleet_time look = time_add(s->open->started, limit > MS(300) ? limit : MS(300));
