@@ -3,6 +3,8 @@
 #include "engine_internal.h"
 #include <string.h>
 
+#define ANNOUNCE_MORE 3
+#define ANNOUNCE_GAP MS(20)
 #define BODY_AT 16
 #define BODY_MAX (ENGINE_DATAGRAM_MAX - 32)
 
@@ -137,10 +139,13 @@ static void announce_changes(engine *e)
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++) {
         struct set *s = &e->sets[i];
         uint8_t state = (uint8_t)(s->attached | s->established << 1);
-        if (s->used && s->announced != state) {
-            s->announced = state;
-            session_announce(e);
-        }
+        if (!s->used || (s->announced == state &&
+                         (!s->announce_more || time_before(e->now, s->announce_at))))
+            continue;
+        s->announce_more = s->announced == state ? s->announce_more - 1 : ANNOUNCE_MORE;
+        s->announce_at = time_add(e->now, ANNOUNCE_GAP);
+        s->announced = state;
+        session_announce(e);
     }
 }
 

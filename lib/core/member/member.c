@@ -20,3 +20,15 @@ struct member_rounds members_rounds(const struct member *m, uint32_t n, uint32_t
         r.second = r.highest;
     return r;
 }
+
+uint64_t members_joining_round(const struct member *m, uint32_t n, uint32_t set)
+{
+    uint64_t highest = 0;
+    for (uint32_t i = 1; i < n; i++) {
+        const struct member_set *s = &m[i].sets[set];
+        if (m[i].alive && s->matches && s->attached && !s->established &&
+            member_open_round(s) > highest)
+            highest = member_open_round(s);
+    }
+    return highest;
+}

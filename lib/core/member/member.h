@@ -61,4 +61,6 @@ struct member_rounds {
     uint64_t highest, second;
 };
 struct member_rounds members_rounds(const struct member *, uint32_t n, uint32_t set, uint64_t lineage);
+/* The highest open round among those with a trainer but without the job's model. */
+uint64_t members_joining_round(const struct member *, uint32_t n, uint32_t set);
 #endif

@@ -127,7 +127,7 @@ static void add_mark(struct reorder *r, uint64_t counter, sleet_time now)
 
 void reorder_note(struct reorder *r, uint64_t counter, sleet_time now)
 {
-    r->extent -= r->extent / 64;
+    r->extent -= r->extent / 4096;
     if (counter > r->highest) {
         r->highest = counter;
         r->highest_at = now;

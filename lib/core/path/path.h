@@ -63,7 +63,7 @@ struct reorder {
 
 void reorder_init(struct reorder *);
 /* A datagram with this counter (not a duplicate) arrived.  The extent is the maximum,
- * less 1/64 a note. */
+ * less 1/4096 a note. */
 void reorder_note(struct reorder *, uint64_t counter, sleet_time now);
 /* How long a gap stays unreported: max(1 ms, 2 var, 1.25 extent). */
 sleet_duration reorder_grace(const struct reorder *, const struct rtt *);

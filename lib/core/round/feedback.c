@@ -67,7 +67,7 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
         l->sent_told = w->scatter_sent;
     if (w->flags & SUMMARY_SCATTER_OVER)
         r->own.over |= (uint64_t)1 << rank;
-    if (w->committed <= l->share)
+    if (w->committed <= l->share && w->committed > l->commits_told)
         l->commits_told = w->committed;
     l->commits_final |= (w->flags & SUMMARY_COMMITS_FINAL) != 0;
     if (w->flags & SUMMARY_SCATTER_HOLES)

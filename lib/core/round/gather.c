@@ -43,7 +43,9 @@ enum fate gather_recv(struct set *s, struct round *r, const struct env *e, uint3
     if (r->owner_of_run[fragment / RUN_FRAGMENTS] != rank || !contributors)
         return FATE_FOREIGN;
     (void)now;
-    if (!r->joined || r->closed) {
+    if (!r->joined)
+        return FATE_STALE; /* it will be asked for once the trainer is here */
+    if (r->closed) {
         lane->got_late += lane->got_direct + lane->got_repaired + lane->got_late < lane->share;
         return FATE_STALE;
     }

@@ -80,6 +80,8 @@ struct round {
 struct set {
     bool used, attached, established;
     uint8_t announced; /* attached and established as last told to the others */
+    uint8_t announce_more; /* times to say it again, pings get lost */
+    sleet_time announce_at;
     uint64_t lineage;
     uint64_t own_round; /* newest joined */
     struct layout layout;

@@ -235,6 +235,11 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
     o = others(s, e);
     uint64_t number = s->own_round + 1 > o.second ? s->own_round + 1 : o.second;
     bool late = !time_before(now, pending_deadline(s));
+    if (!o.n && s->established) { /* only joiners around: meet them where they are */
+        uint64_t theirs = members_joining_round(e->members, e->n, (uint32_t)s->handle);
+        if (theirs > number && theirs <= number + e->config->window)
+            number = theirs;
+    }
     if (o.n && s->established && number > o.highest + 1) {
         report_own(s, e, SLEET_ALONE, now);
         drop_pending(s);
@@ -300,16 +305,22 @@ int set_start(struct set *s, const struct env *e, const engine_start_args *a, sl
     return SLEET_OK;
 }
 
-/* Members that keep a round waiting in silence are left out until they speak. */
-static void suspect_silent(struct set *s, struct round *r, const struct env *e, sleet_time now)
+/* Longer than several polls and their answers can get lost. */
+static sleet_duration silence_limit(const struct set *s)
 {
     sleet_duration limit = 2 * budget_now(&s->budget);
-    limit = limit > MS(300) ? limit : MS(300);
+    return limit > MS(500) ? limit : MS(500);
+}
+
+/* Members that keep a round waiting and answer no poll are left out until they speak. */
+static void suspect_silent(struct set *s, struct round *r, const struct env *e, sleet_time now)
+{
+    sleet_duration limit = silence_limit(s);
     if (time_since(now, r->started) < limit)
         return;
     for (uint32_t i = 0; i < r->group.n; i++) {
         struct member *m = &e->members[r->group.members[i].slot];
-        if ((int)i == r->self || !m->alive || time_since(now, m->heard) < limit)
+        if ((int)i == r->self || gather_done_from(r, e, i) || time_since(now, m->heard) < limit)
             continue;
         m->alive = false;
         LOG(&e->config->log, LOG_WARN, FAULT_REMOTE, "member-silent", F_X("node", m->node_id),
@@ -345,8 +356,7 @@ sleet_time set_deadline(const struct set *s, const struct env *e, sleet_time now
 {
     sleet_time t = s->waiting ? time_min(time_add(now, RETRY), pending_deadline(s)) : TIME_NEVER;
     if (s->open) {
-        sleet_duration limit = 2 * budget_now(&s->budget);
-        sleet_time look = time_add(s->open->started, limit > MS(300) ? limit : MS(300));
+        sleet_time look = time_add(s->open->started, silence_limit(s));
         if (!time_before(now, look))
             look = time_add(now, MS(50));
         t = time_min(t, time_min(s->open->deadline, look));
