@@ -1,0 +1,417 @@
+#include "sim/sim.h"
+#include "sim/events.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define SIM_PORT 7000
+#define FROZEN_MAX 400
+#define PUMP_TURNS_MAX 8
+#define STUCK_STEP US(1) /* an engine that is still due after being pumped comes again then */
+
+struct sim_packet {
+    struct sim_packet *next; /* in the free list or a frozen node's queue */
+    uint32_t from;
+    uint32_t len;
+    uint8_t data[ENGINE_DATAGRAM_MAX];
+};
+
+struct node {
+    engine *engine; /* NULL: killed */
+    uint64_t boots;
+    bool frozen;
+    sleet_time wake_at; /* of the one live wake; never: none */
+    uint64_t wake_generation;
+    struct sim_packet *held, **held_end; /* while frozen */
+    uint32_t held_count, held_dropped;
+};
+
+struct sim {
+    struct sim_config config;
+    sleet_rng rng;
+    sleet_time now;
+    struct sim_events events;
+    struct sim_packet *unused;
+    sleet_addr addrs[SLEET_GROUP_MAX];
+    struct node nodes[SLEET_GROUP_MAX];
+    struct sim_path *paths; /* nodes x nodes, [from * nodes + to] */
+    void (*on_event)(sim *, uint32_t, const engine_event *, void *);
+    void *on_event_arg;
+    struct sim_totals totals;
+    engine_burst burst;
+};
+
+/* ---- packets ------------------------------------------------------------ */
+
+static struct sim_packet *packet_take(sim *s)
+{
+    struct sim_packet *p = s->unused;
+    if (!p)
+        return malloc(sizeof *p);
+    s->unused = p->next;
+    return p;
+}
+
+static void packet_put(sim *s, struct sim_packet *p)
+{
+    p->next = s->unused;
+    s->unused = p;
+}
+
+static void packets_free(struct sim_packet *p)
+{
+    while (p) {
+        struct sim_packet *next = p->next;
+        free(p);
+        p = next;
+    }
+}
+
+static void launch(sim *s, uint32_t from, uint32_t to, const uint8_t *data, uint32_t len)
+{
+    struct sim_path *path = &s->paths[from * s->config.nodes + to];
+    struct sim_fate fate = link_pass(path, &s->rng, len, s->now);
+    for (uint32_t i = 0; i < fate.copies; i++) {
+        struct sim_packet *p = packet_take(s);
+        if (!p)
+            return;
+        p->from = from;
+        p->len = len;
+        memcpy(p->data, data, len);
+        if (i == 0 && fate.flip >= 0)
+            p->data[fate.flip / 8] ^= (uint8_t)(1u << (fate.flip % 8));
+        struct sim_event e = {.at = fate.at[i], .kind = SIM_ARRIVAL, .node = to, .packet = p};
+        if (!events_push(&s->events, e))
+            packet_put(s, p);
+    }
+}
+
+static void transmit(sim *s, uint32_t from, const engine_burst *b)
+{
+    uint32_t to = 0;
+    while (to < s->config.nodes && !addr_equal(&s->addrs[to], &b->to))
+        to++;
+    for (uint32_t i = 0, off = 0; i < b->count && off < b->len; i++, off += b->segment) {
+        uint32_t len = b->len - off < b->segment ? b->len - off : b->segment;
+        s->totals.sent++;
+        s->totals.bytes += len;
+        if (to < s->config.nodes && len > 0 && len <= ENGINE_DATAGRAM_MAX)
+            launch(s, from, to, b->data + off, len);
+    }
+}
+
+/* ---- nodes -------------------------------------------------------------- */
+
+static void schedule_wake(sim *s, uint32_t node)
+{
+    struct node *n = &s->nodes[node];
+    sleet_time due = engine_deadline(n->engine);
+    if (time_is_never(due))
+        return;
+    if (!time_before(s->now, due))
+        due = time_add(s->now, STUCK_STEP);
+    if (!time_before(due, n->wake_at))
+        return; /* the live one comes first and looks again */
+    struct sim_event e = {
+        .at = due, .kind = SIM_WAKE, .node = node, .generation = ++n->wake_generation};
+    if (events_push(&s->events, e))
+        n->wake_at = due;
+}
+
+static void pump(sim *s, uint32_t node)
+{
+    struct node *n = &s->nodes[node];
+    for (int turn = 0; turn < PUMP_TURNS_MAX && n->engine && !n->frozen; turn++) {
+        if (!time_before(s->now, engine_deadline(n->engine)))
+            engine_expire(n->engine, s->now);
+        while (engine_send(n->engine, &s->burst, s->now) > 0)
+            transmit(s, node, &s->burst);
+        engine_event event;
+        while (n->engine && engine_poll(n->engine, &event))
+            if (s->on_event)
+                s->on_event(s, node, &event, s->on_event_arg);
+        if (n->engine && time_before(s->now, engine_deadline(n->engine)))
+            break;
+    }
+    if (n->engine && !n->frozen)
+        schedule_wake(s, node);
+}
+
+static engine *node_engine(sim *s, uint32_t node)
+{
+    const struct sim_config *c = &s->config;
+    engine_config config = {.node_id = node + 1,
+                            .boot_id = ((uint64_t)(node + 1) << 32) + ++s->nodes[node].boots,
+                            .seed = mix64(c->seed ^ mix64(node + 1)),
+                            .job = "sim",
+                            .window = c->window,
+                            .absent_rounds = c->absent_rounds,
+                            .rate_bps = c->rate_bps,
+                            .ping = c->ping,
+                            .budget_min = c->budget_min,
+                            .budget_max = c->budget_max,
+                            .budget_first = c->budget_first,
+                            .join_wait = c->join_wait,
+                            .repair_off = c->repair_off,
+                            .log = c->log};
+    sleet_addr peers[SLEET_GROUP_MAX];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < c->nodes; i++)
+        if (i != node)
+            peers[count++] = s->addrs[i];
+    config.peers = peers;
+    config.peer_count = count;
+    return engine_new(&config, s->now);
+}
+
+static void deliver(sim *s, uint32_t node, struct sim_packet *p)
+{
+    s->totals.delivered++;
+    engine_recv(s->nodes[node].engine, &s->addrs[p->from], p->data, p->len, s->now);
+    packet_put(s, p);
+}
+
+static void arrive(sim *s, uint32_t node, struct sim_packet *p)
+{
+    struct node *n = &s->nodes[node];
+    if (!n->engine) {
+        s->totals.lost++;
+        packet_put(s, p);
+    } else if (!n->frozen) {
+        deliver(s, node, p);
+        pump(s, node);
+    } else if (n->held_count == FROZEN_MAX) {
+        n->held_dropped++;
+        s->totals.frozen_dropped++;
+        packet_put(s, p);
+    } else {
+        p->next = NULL;
+        *n->held_end = p;
+        n->held_end = &p->next;
+        n->held_count++;
+    }
+}
+
+static struct sim_packet *take_held(struct node *n)
+{
+    struct sim_packet *p = n->held;
+    n->held = NULL;
+    n->held_end = &n->held;
+    n->held_count = n->held_dropped = 0;
+    return p;
+}
+
+/* ---- life --------------------------------------------------------------- */
+
+sim *sim_new(const struct sim_config *config)
+{
+    if (config->nodes == 0 || config->nodes > SLEET_GROUP_MAX)
+        return NULL;
+    sim *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->config = *config;
+    s->rng.state = mix64(config->seed);
+    s->paths = calloc((size_t)config->nodes * config->nodes, sizeof *s->paths);
+    if (!s->paths) {
+        free(s);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < config->nodes; i++) {
+        s->addrs[i] = (sleet_addr){.ip = {0xfd}, .port = SIM_PORT};
+        s->addrs[i].ip[15] = (uint8_t)(i + 1);
+        s->nodes[i].held_end = &s->nodes[i].held;
+    }
+    sim_set_link(s, SIM_ALL, SIM_ALL, &config->link);
+    for (uint32_t i = 0; i < config->nodes; i++) {
+        if (!sim_restart(s, i)) {
+            sim_free(s);
+            return NULL;
+        }
+    }
+    return s;
+}
+
+void sim_free(sim *s)
+{
+    if (!s)
+        return;
+    while (events_first(&s->events)) {
+        struct sim_event e = events_pop(&s->events);
+        if (e.kind == SIM_ARRIVAL)
+            packet_put(s, e.packet);
+    }
+    events_free(&s->events);
+    for (uint32_t i = 0; i < s->config.nodes; i++) {
+        packets_free(s->nodes[i].held);
+        engine_free(s->nodes[i].engine);
+    }
+    packets_free(s->unused);
+    free(s->paths);
+    free(s);
+}
+
+engine *sim_engine(sim *s, uint32_t node)
+{
+    return s->nodes[node].engine;
+}
+
+uint32_t sim_nodes(const sim *s)
+{
+    return s->config.nodes;
+}
+
+sleet_time sim_now(const sim *s)
+{
+    return s->now;
+}
+
+void sim_set_link(sim *s, uint32_t from, uint32_t to, const struct sim_link *link)
+{
+    for (uint32_t i = 0; i < s->config.nodes; i++)
+        for (uint32_t j = 0; j < s->config.nodes; j++)
+            if ((from == SIM_ALL || from == i) && (to == SIM_ALL || to == j))
+                s->paths[i * s->config.nodes + j].link = *link;
+}
+
+void sim_freeze(sim *s, uint32_t node, bool frozen)
+{
+    struct node *n = &s->nodes[node];
+    if (n->frozen == frozen)
+        return;
+    n->frozen = frozen;
+    if (frozen)
+        return;
+    uint32_t dropped = n->held_dropped;
+    struct sim_packet *p = take_held(n);
+    if (dropped && n->engine)
+        engine_overflow(n->engine, dropped, s->now);
+    while (p) {
+        struct sim_packet *next = p->next;
+        if (n->engine)
+            deliver(s, node, p);
+        else
+            packet_put(s, p);
+        p = next;
+    }
+    sim_kick(s, node);
+}
+
+bool sim_frozen(const sim *s, uint32_t node)
+{
+    return s->nodes[node].frozen;
+}
+
+void sim_kill(sim *s, uint32_t node)
+{
+    struct node *n = &s->nodes[node];
+    engine_free(n->engine);
+    n->engine = NULL;
+    n->frozen = false;
+    n->wake_at = TIME_NEVER;
+    n->wake_generation++;
+    for (struct sim_packet *p = take_held(n); p;) {
+        struct sim_packet *next = p->next;
+        packet_put(s, p);
+        s->totals.lost++;
+        p = next;
+    }
+}
+
+bool sim_restart(sim *s, uint32_t node)
+{
+    sim_kill(s, node);
+    s->nodes[node].engine = node_engine(s, node);
+    if (!s->nodes[node].engine)
+        return false;
+    sim_kick(s, node);
+    return true;
+}
+
+void sim_at(sim *s, sleet_time at, void (*fn)(sim *, void *), void *arg)
+{
+    struct sim_event e = {.at = time_before(at, s->now) ? s->now : at, .kind = SIM_CALL};
+    e.call.fn = fn;
+    e.call.arg = arg;
+    events_push(&s->events, e);
+}
+
+void sim_on_event(sim *s, void (*fn)(sim *, uint32_t, const engine_event *, void *), void *arg)
+{
+    s->on_event = fn;
+    s->on_event_arg = arg;
+}
+
+void sim_kick(sim *s, uint32_t node)
+{
+    events_push(&s->events, (struct sim_event){.at = s->now, .kind = SIM_KICK, .node = node});
+}
+
+/* ---- time --------------------------------------------------------------- */
+
+static void wake(sim *s, uint32_t node, uint64_t generation)
+{
+    struct node *n = &s->nodes[node];
+    if (generation != n->wake_generation)
+        return;
+    n->wake_at = TIME_NEVER;
+    if (n->engine && !n->frozen)
+        pump(s, node);
+}
+
+bool sim_step(sim *s)
+{
+    if (!events_first(&s->events))
+        return false;
+    struct sim_event e = events_pop(&s->events);
+    s->now = e.at;
+    switch (e.kind) {
+    case SIM_ARRIVAL:
+        arrive(s, e.node, e.packet);
+        break;
+    case SIM_WAKE:
+        wake(s, e.node, e.generation);
+        break;
+    case SIM_KICK:
+        pump(s, e.node);
+        break;
+    case SIM_CALL:
+        e.call.fn(s, e.call.arg);
+        break;
+    }
+    return true;
+}
+
+static bool due_by(const sim *s, sleet_time limit)
+{
+    const struct sim_event *e = events_first(&s->events);
+    return e && !time_before(limit, e->at);
+}
+
+void sim_run_until(sim *s, sleet_time t)
+{
+    while (due_by(s, t))
+        sim_step(s);
+    if (time_before(s->now, t))
+        s->now = t;
+}
+
+bool sim_run_while(sim *s, bool (*more)(void *), void *arg, sleet_time limit)
+{
+    while (more(arg)) {
+        if (!due_by(s, limit))
+            return false;
+        sim_step(s);
+    }
+    return true;
+}
+
+void sim_get_totals(const sim *s, struct sim_totals *out)
+{
+    *out = s->totals;
+    for (uint32_t i = 0; i < s->config.nodes * s->config.nodes; i++) {
+        out->lost += s->paths[i].lost;
+        out->duplicated += s->paths[i].duplicated;
+        out->corrupted += s->paths[i].corrupted;
+        out->reordered += s->paths[i].reordered;
+    }
+}

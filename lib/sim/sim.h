@@ -1,0 +1,72 @@
+/* sim.h - many engines, one thread, one virtual clock, one seed.
+ *
+ * The same configuration and calls give the same run, bit for bit.  Node i has
+ * node id i + 1, address fd00::(i + 1) port 7000 and all others as peers.
+ *
+ * Callbacks may call into any engine; after such a call they call
+ * sim_kick() for its node.  Times are virtual nanoseconds from 0. */
+#ifndef SIM_H
+#define SIM_H
+#include "engine.h"
+#include "sim/link.h"
+
+#define SIM_ALL UINT32_MAX /* as from or to: every node */
+
+struct sim_config {
+    uint32_t nodes; /* 1 .. SLEET_GROUP_MAX */
+    uint64_t seed;
+    struct sim_link link;  /* of every directed pair at first */
+    uint64_t rate_bps;     /* of every engine; 0: its default */
+    bool repair_off;       /* as in engine_config */
+    uint32_t window, absent_rounds;                /* as in engine_config, 0: default */
+    sleet_duration budget_min, budget_max, budget_first, join_wait, ping; /* likewise */
+    log_sink log;
+};
+
+/* Datagrams by what became of them; sent + duplicated == delivered + lost +
+ * frozen_dropped + in flight. */
+struct sim_totals {
+    uint64_t sent, delivered, lost, duplicated, corrupted, reordered, frozen_dropped, bytes;
+};
+
+typedef struct sim sim;
+
+/* NULL when out of memory or an engine refuses its configuration. */
+sim *sim_new(const struct sim_config *);
+void sim_free(sim *);
+
+/* Borrowed; NULL while the node is killed.  Changes with sim_restart(). */
+engine *sim_engine(sim *, uint32_t node);
+uint32_t sim_nodes(const sim *);
+sleet_time sim_now(const sim *);
+
+/* Change the path from -> to; SIM_ALL stands for every node. */
+void sim_set_link(sim *, uint32_t from, uint32_t to, const struct sim_link *);
+
+/* A frozen node does nothing; up to 400 datagrams wait for it, more are
+ * dropped and reported by engine_overflow() at thaw, which delivers. */
+void sim_freeze(sim *, uint32_t node, bool frozen);
+bool sim_frozen(const sim *, uint32_t node);
+
+/* Free the node's engine without a good-bye; datagrams to it are lost. */
+void sim_kill(sim *, uint32_t node);
+/* A new engine with a new boot id (kills the old first).  False: out of memory. */
+bool sim_restart(sim *, uint32_t node);
+
+/* Call fn(sim, arg) at that instant (now, if it has passed). */
+void sim_at(sim *, sleet_time, void (*fn)(sim *, void *), void *arg);
+/* Call fn for every event of every engine; one function at a time. */
+void sim_on_event(sim *, void (*fn)(sim *, uint32_t node, const engine_event *, void *), void *arg);
+/* The node's engine was called from outside: pump it, at this same instant. */
+void sim_kick(sim *, uint32_t node);
+
+/* Process the next thing that happens; false when nothing ever will. */
+bool sim_step(sim *);
+/* Process everything up to and including the instant; the clock then shows it. */
+void sim_run_until(sim *, sleet_time);
+/* Run while more(arg) and the next thing happens at `limit` or before.
+ * True when more() turned false. */
+bool sim_run_while(sim *, bool (*more)(void *), void *arg, sleet_time limit);
+
+void sim_get_totals(const sim *, struct sim_totals *);
+#endif

@@ -1,0 +1,251 @@
+/* sleet-sim - averages random tensors among simulated nodes and prints what
+ * loss cost.  Times are virtual; the same options give the same output.
+ * Exit: 0 done, 1 a round failed or was late, 2 usage. */
+#include "sim/cluster.h"
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct options {
+    uint64_t nodes, rounds, elements, seed, rate_bps;
+    double loss, delay_ms, jitter_ms, deadline_ms;
+    bool repair_off, json;
+};
+
+struct summary {
+    double coverage, coverage_least;
+    double *times; /* ms, one a report */
+    size_t reports, missing;
+    uint64_t repaired, lost;
+};
+
+static const char help[] =
+    "Usage: sleet-sim [OPTION]...\n"
+    "Average random tensors among simulated nodes in virtual time.\n\n"
+    "  -n, --nodes N      nodes, 1 to 64 (8)\n"
+    "      --loss P       fraction of datagrams lost, 0 to 1 (0)\n"
+    "      --delay MS     one-way delay (0.2)\n"
+    "      --jitter MS    uniform on top of it (0)\n"
+    "      --rounds R     rounds measured (20)\n"
+    "      --elements E   f32 elements of the tensor (10000)\n"
+    "      --deadline MS  of every round (2000)\n"
+    "      --rate BPS     send rate of a node, bits per second (default of sleetd)\n"
+    "      --seed S       of every random choice (1)\n"
+    "      --no-repair    missing results are not asked for again\n"
+    "      --json         one line of JSON\n"
+    "  -h, --help         this text\n"
+    "      --version      the version\n";
+
+static bool parse_u64(const char *text, uint64_t least, uint64_t most, uint64_t *out)
+{
+    char *end;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    if (errno || end == text || *end || *text == '-' || v < least || v > most)
+        return false;
+    *out = v;
+    return true;
+}
+
+static bool parse_f64(const char *text, double least, double most, double *out)
+{
+    char *end;
+    double v = strtod(text, &end);
+    if (end == text || *end || !(v >= least && v <= most))
+        return false;
+    *out = v;
+    return true;
+}
+
+static const struct option long_options[] = {
+    {"nodes", 1, NULL, 'n'},    {"loss", 1, NULL, 'l'},     {"delay", 1, NULL, 'd'},
+    {"jitter", 1, NULL, 'j'},   {"rounds", 1, NULL, 'r'},   {"elements", 1, NULL, 'e'},
+    {"deadline", 1, NULL, 't'}, {"rate", 1, NULL, 'b'},     {"seed", 1, NULL, 's'},
+    {"no-repair", 0, NULL, 'x'}, {"json", 0, NULL, 'J'},    {"help", 0, NULL, 'h'},
+    {"version", 0, NULL, 'V'},  {NULL, 0, NULL, 0}};
+
+static bool set_option(struct options *o, int option, const char *text)
+{
+    switch (option) {
+    case 'n':
+        return parse_u64(text, 1, SLEET_GROUP_MAX, &o->nodes);
+    case 'r':
+        return parse_u64(text, 1, 1000000, &o->rounds);
+    case 'e':
+        return parse_u64(text, 1, 1u << 26, &o->elements);
+    case 'b':
+        return parse_u64(text, 1000, 1000000000000, &o->rate_bps);
+    case 's':
+        return parse_u64(text, 0, UINT64_MAX, &o->seed);
+    case 'l':
+        return parse_f64(text, 0, 1, &o->loss);
+    case 'd':
+        return parse_f64(text, 0, 60000, &o->delay_ms);
+    case 'j':
+        return parse_f64(text, 0, 60000, &o->jitter_ms);
+    case 't':
+        return parse_f64(text, 0.001, 3600000, &o->deadline_ms);
+    default:
+        return false;
+    }
+}
+
+/* The exit status, or -1 to go on. */
+static int parse(struct options *o, int argc, char **argv)
+{
+    int option, index = -1;
+    while ((option = getopt_long(argc, argv, "n:h", long_options, &index)) != -1) {
+        if (option == 'h') {
+            fputs(help, stdout);
+            return 0;
+        } else if (option == 'V') {
+            printf("sleet-sim %d.%d.%d\n", SLEET_VERSION_MAJOR, SLEET_VERSION_MINOR,
+                   SLEET_VERSION_PATCH);
+            return 0;
+        } else if (option == 'x') {
+            o->repair_off = true;
+        } else if (option == 'J') {
+            o->json = true;
+        } else if (option == '?') {
+            return 2;
+        } else if (!set_option(o, option, optarg)) {
+            fprintf(stderr, "sleet-sim: '%s' is out of range for %s%s\n", optarg,
+                    index < 0 ? "-n" : "--", index < 0 ? "" : long_options[index].name);
+            return 2;
+        }
+        index = -1;
+    }
+    if (optind < argc) {
+        fprintf(stderr, "sleet-sim: unexpected argument '%s'; see --help\n", argv[optind]);
+        return 2;
+    }
+    return -1;
+}
+
+static void randomize(cluster *c, sleet_rng *rng)
+{
+    for (uint32_t i = 0; i < sim_nodes(cluster_sim(c)); i++)
+        for (uint64_t k = 0; k < cluster_elements(c); k++)
+            cluster_values(c, i)[k] = (float)(rng_double(rng) - 0.5);
+}
+
+static void collect(cluster *c, struct summary *s)
+{
+    for (uint32_t i = 0; i < sim_nodes(cluster_sim(c)); i++) {
+        const struct cluster_report *r = cluster_report(c, i);
+        if (!r->reported || r->error != SLEET_OK) {
+            s->missing++;
+            continue;
+        }
+        s->coverage += r->report.coverage;
+        if (s->reports == 0 || r->report.coverage < s->coverage_least)
+            s->coverage_least = r->report.coverage;
+        s->repaired += r->report.fragments_repaired;
+        s->lost += r->report.fragments_lost;
+        s->times[s->reports++] = (double)time_since(r->reported_at, r->started_at) / 1e6;
+    }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double quantile(const struct summary *s, double q)
+{
+    return s->reports ? s->times[(size_t)(q * (double)(s->reports - 1))] : 0;
+}
+
+static void print(const struct options *o, const struct summary *s, const struct sim_totals *t,
+                  uint64_t overdue)
+{
+    double mean = s->reports ? s->coverage / (double)s->reports : 0;
+    printf(o->json ? "{\"nodes\":%llu,\"loss\":%g,\"rounds\":%llu,\"elements\":%llu,\"seed\":%llu,"
+                   : "%llu nodes, loss %g, %llu rounds of %llu elements, seed %llu\n",
+           (unsigned long long)o->nodes, o->loss, (unsigned long long)o->rounds,
+           (unsigned long long)o->elements, (unsigned long long)o->seed);
+    printf(o->json ? "\"coverage\":%.6f,\"coverage_least\":%.6f," : "coverage   mean %.4f, least %.4f\n",
+           mean, s->coverage_least);
+    printf(o->json ? "\"time_ms_p50\":%.3f,\"time_ms_p95\":%.3f,\"time_ms_p99\":%.3f,\"time_ms_max\":%.3f,"
+                   : "round time p50 %.3f ms, p95 %.3f ms, p99 %.3f ms, most %.3f ms\n",
+           quantile(s, 0.5), quantile(s, 0.95), quantile(s, 0.99), quantile(s, 1));
+    printf(o->json ? "\"fragments_repaired\":%llu,\"fragments_lost\":%llu,"
+                   : "fragments  %llu repaired, %llu lost\n",
+           (unsigned long long)s->repaired, (unsigned long long)s->lost);
+    printf(o->json ? "\"datagrams_sent\":%llu,\"datagrams_lost\":%llu,\"bytes_sent\":%llu,"
+                   : "datagrams  %llu sent, %llu lost, %llu bytes\n",
+           (unsigned long long)t->sent, (unsigned long long)t->lost, (unsigned long long)t->bytes);
+    printf(o->json ? "\"reports\":%zu,\"reports_missing\":%zu,\"reports_overdue\":%llu}\n"
+                   : "reports    %zu, missing %zu, overdue %llu\n",
+           s->reports, s->missing, (unsigned long long)overdue);
+}
+
+static struct sim_totals difference(struct sim_totals after, struct sim_totals before)
+{
+    after.sent -= before.sent;
+    after.lost -= before.lost;
+    after.bytes -= before.bytes;
+    return after;
+}
+
+static int simulate(const struct options *o, cluster *c, const struct sim_link *link,
+                    struct summary *s)
+{
+    sleet_round_options round = {.deadline_ns = (int64_t)(o->deadline_ms * 1e6)};
+    sleet_rng rng = {mix64(o->seed)};
+    struct sim_totals before, after;
+    bool ok = true;
+    struct sim_link clean = {.delay = link->delay};
+    sim_set_link(cluster_sim(c), SIM_ALL, SIM_ALL, &clean);
+    cluster_idle(c, SEC(5)); /* the nodes meet and found the job */
+    for (int i = 0; i < 3; i++) {
+        cluster_round(c, NULL);
+        cluster_idle(c, SEC(1));
+    }
+    sim_set_link(cluster_sim(c), SIM_ALL, SIM_ALL, link);
+    sim_get_totals(cluster_sim(c), &before);
+    for (uint64_t i = 0; i < o->rounds; i++) {
+        randomize(c, &rng);
+        ok &= cluster_round(c, &round);
+        collect(c, s);
+    }
+    sim_get_totals(cluster_sim(c), &after);
+    after = difference(after, before);
+    qsort(s->times, s->reports, sizeof *s->times, by_value);
+    print(o, s, &after, cluster_overdue(c));
+    return ok && cluster_overdue(c) == 0 ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = {.nodes = 8,
+                        .rounds = 20,
+                        .elements = 10000,
+                        .seed = 1,
+                        .delay_ms = 0.2,
+                        .deadline_ms = 2000};
+    int status = parse(&o, argc, argv);
+    if (status >= 0)
+        return status;
+    struct sim_config config = {.nodes = (uint32_t)o.nodes,
+                                .seed = o.seed,
+                                .rate_bps = o.rate_bps,
+                                .repair_off = o.repair_off,
+                                .link = {.delay = (sleet_duration)(o.delay_ms * 1e6),
+                                         .jitter = (sleet_duration)(o.jitter_ms * 1e6),
+                                         .loss = o.loss}};
+    struct summary s = {.times = calloc(o.nodes * o.rounds, sizeof(double))};
+    cluster *c = s.times ? cluster_new(&config, &o.elements, 1) : NULL;
+    if (!c) {
+        fputs("sleet-sim: out of memory\n", stderr);
+        free(s.times);
+        return 1;
+    }
+    status = simulate(&o, c, &config.link, &s);
+    cluster_free(c);
+    free(s.times);
+    return status;
+}
