@@ -1,0 +1,9 @@
+/* The suites of this folder: one X(name) for each TEST_SUITE(name). */
+#define TEST_SUITES(X) \
+    X(budget) \
+    X(path) \
+    X(replay) \
+    X(strategy) \
+    X(tensor) \
+    X(train) \
+    X(wire)

@@ -1,0 +1,138 @@
+#include "base/rng.h"
+#include "path/path.h"
+#include "sleet_test.h"
+
+static sleet_time at(sleet_duration d) { return (sleet_time){d}; }
+
+static void rtt_follows_rfc_6298(void)
+{
+    struct rtt r;
+    rtt_init(&r);
+    CHECK(!r.valid);
+    CHECK_EQ(rtt_timeout(&r), SEC(1));
+    rtt_sample(&r, -5);
+    CHECK(!r.valid);
+    rtt_sample(&r, MS(80));
+    CHECK(r.valid && r.srtt == MS(80) && r.var == MS(40) && r.min == MS(80));
+    CHECK_EQ(rtt_timeout(&r), MS(240));
+    rtt_sample(&r, MS(40));
+    CHECK_EQ(r.var, MS(40));
+    CHECK_EQ(r.srtt, MS(75));
+    CHECK_EQ(r.min, MS(40));
+    for (int i = 0; i < 200; i++)
+        rtt_sample(&r, MS(20));
+    CHECK(rtt_timeout(&r) >= MS(21) - 1000 && rtt_timeout(&r) < MS(22));
+    for (int i = 0; i < 200; i++)
+        rtt_sample(&r, SEC(1000));
+    CHECK_EQ(rtt_timeout(&r), SEC(60));
+}
+
+#define SENDS 4000
+
+/* In every interval between two sends no more than rate * t + burst bytes leave. */
+static void pacer_never_exceeds_its_rate(void)
+{
+    static struct { double t, sum; } log[SENDS];
+    const uint32_t burst = 20000;
+    const double rate = 100e6 / 8e9; /* bytes a nanosecond */
+    sleet_rng rng = {test_seed()};
+    struct pacer p;
+    int n = 0;
+    double sum = 0, least = 0, excess = 0;
+    sleet_time now = at(SEC(5));
+    pacer_init(&p, 100000000, burst, now);
+    while (n < SENDS) {
+        while (n < SENDS && pacer_ready(&p, now)) {
+            uint32_t room = pacer_room(&p), bytes = 1 + rng_below(&rng, room);
+            CHECK(room >= burst / 2);
+            pacer_spend(&p, bytes);
+            log[n].t = (double)now.ns;
+            log[n++].sum = sum += bytes;
+        }
+        now = pacer_next(&p);
+        CHECK(pacer_ready(&p, now));
+        if (rng_below(&rng, 10) == 0)
+            now = time_add(now, rng_below(&rng, MS(5)));
+    }
+    for (int i = 0; i < n; i++) { /* largest of sum - rate t from any start on */
+        double start = (i ? log[i - 1].sum : 0) - rate * log[i].t;
+        double end = log[i].sum - rate * log[i].t;
+        least = i == 0 || start < least ? start : least;
+        excess = end - least > excess ? end - least : excess;
+    }
+    CHECK(excess <= burst + 1);
+}
+
+static void pacer_keeps_up(void)
+{
+    struct pacer p;
+    double sum = 0;
+    sleet_time now = at(0);
+    pacer_init(&p, 80000000, 20000, now); /* 10 bytes a microsecond */
+    while (now.ns < SEC(1)) {
+        while (pacer_ready(&p, now)) {
+            pacer_spend(&p, 1224);
+            sum += 1224;
+        }
+        now = time_add(pacer_next(&p), US(300)); /* a late timer costs nothing */
+    }
+    CHECK(sum > 9.9e6 && sum < 10.1e6);
+}
+
+static void pacer_cuts_and_regains(void)
+{
+    struct pacer p;
+    sleet_time now = at(SEC(1));
+    const sleet_duration rtt = MS(10);
+    pacer_init(&p, 64000000, 20000, now);
+    pacer_cut(&p, rtt, now);
+    CHECK_EQ(p.rate_bps, 32000000);
+    pacer_cut(&p, rtt, time_add(now, rtt - 1));
+    CHECK_EQ(p.rate_bps, 32000000);
+    pacer_regain(&p, rtt, time_add(now, rtt - 1));
+    CHECK_EQ(p.rate_bps, 32000000);
+    for (int i = 0; i < 20; i++)
+        pacer_cut(&p, rtt, now = time_add(now, rtt));
+    CHECK_EQ(p.rate_bps, 1000000);
+    pacer_regain(&p, rtt, now = time_add(now, rtt));
+    pacer_regain(&p, rtt, now);
+    CHECK_EQ(p.rate_bps, 5000000);
+    for (int i = 0; i < 15; i++)
+        pacer_regain(&p, rtt, now = time_add(now, rtt));
+    CHECK_EQ(p.rate_bps, 64000000);
+    pacer_regain(&p, rtt, time_add(now, rtt));
+    CHECK_EQ(p.rate_bps, 64000000);
+}
+
+static void reorder_measures_lateness(void)
+{
+    struct reorder r;
+    struct rtt rtt;
+    sleet_time now = at(SEC(1));
+    reorder_init(&r);
+    rtt_init(&rtt);
+    CHECK_EQ(reorder_grace(&r, &rtt), MS(1));
+    for (uint64_t c = 1; c <= 100; c++, now = time_add(now, US(100)))
+        reorder_note(&r, c, now);
+    CHECK_EQ(r.extent, 0);
+    for (uint64_t c = 102; c <= 201; c++, now = time_add(now, US(100)))
+        reorder_note(&r, c, now);
+    reorder_note(&r, 101, now); /* 10 ms after it was overtaken; marks are coarser */
+    CHECK(r.extent > MS(7) && r.extent <= MS(10));
+    CHECK_EQ(r.highest, 201);
+    CHECK_EQ(reorder_grace(&r, &rtt), r.extent + r.extent / 4);
+    rtt_sample(&rtt, MS(200));
+    CHECK_EQ(reorder_grace(&r, &rtt), MS(200));
+    for (uint64_t c = 202; c < 60000; c++)
+        reorder_note(&r, c, now = time_add(now, US(100)));
+    CHECK(r.extent < US(100));
+}
+
+TEST_SUITE(path) = {
+    TEST(rtt_follows_rfc_6298),
+    TEST(pacer_never_exceeds_its_rate),
+    TEST(pacer_keeps_up),
+    TEST(pacer_cuts_and_regains),
+    TEST(reorder_measures_lateness),
+    TEST_END,
+};

@@ -1,0 +1,65 @@
+#include "base/rng.h"
+#include "session/replay.h"
+#include "sleet_test.h"
+#include <string.h>
+
+static struct replay window;
+
+static void each_counter_once(void)
+{
+    memset(&window, 0, sizeof(window));
+    CHECK(!replay_check_and_set(&window, 0));
+    CHECK(replay_check_and_set(&window, 1));
+    CHECK(!replay_check_and_set(&window, 1));
+    CHECK(replay_check_and_set(&window, 5000));
+    CHECK(replay_check_and_set(&window, 2));
+    CHECK(!replay_check_and_set(&window, 2));
+    CHECK_EQ(window.highest, 5000);
+}
+
+static void too_old_is_refused(void)
+{
+    memset(&window, 0, sizeof(window));
+    CHECK(replay_check_and_set(&window, 100000));
+    CHECK(!replay_check_and_set(&window, 100000 - REPLAY_WINDOW));
+    CHECK(replay_check_and_set(&window, 100001 - REPLAY_WINDOW));
+    CHECK(!replay_check_and_set(&window, 1));
+    CHECK(replay_check_and_set(&window, UINT64_MAX));
+    CHECK(!replay_check_and_set(&window, UINT64_MAX));
+    CHECK(replay_check_and_set(&window, UINT64_MAX - REPLAY_WINDOW + 1));
+    CHECK(!replay_check_and_set(&window, 100001));
+}
+
+/* Against a plain table of what was accepted. */
+static void agrees_with_a_table(void)
+{
+    static uint8_t seen[400000];
+    sleet_rng rng = {test_seed()};
+    uint64_t highest = 0;
+    uint32_t wrong = 0;
+    memset(&window, 0, sizeof(window));
+    memset(seen, 0, sizeof(seen));
+    for (int i = 0; i < 100000; i++) {
+        uint64_t c = highest + 1;
+        uint32_t kind = rng_below(&rng, 100);
+        if (kind == 0)
+            c += rng_below(&rng, 20000) / (1 + rng_below(&rng, 100));
+        else if (kind < 50)
+            c = c > 10000 ? c - rng_below(&rng, 10000) : 1 + rng_below(&rng, (uint32_t)c);
+        if (c >= sizeof(seen))
+            break;
+        bool want = !seen[c] && (c > highest || highest - c < REPLAY_WINDOW);
+        wrong += replay_check_and_set(&window, c) != want;
+        seen[c] = 1;
+        highest = c > highest ? c : highest;
+    }
+    CHECK_EQ(wrong, 0);
+    CHECK_EQ(window.highest, highest);
+}
+
+TEST_SUITE(replay) = {
+    TEST(each_counter_once),
+    TEST(too_old_is_refused),
+    TEST(agrees_with_a_table),
+    TEST_END,
+};
