@@ -1,0 +1,69 @@
+#include "sleet-train.h"
+#include <stdlib.h>
+#include <string.h>
+
+bool learner_open(struct learner *l, const struct train_options *o, const struct idx_dataset *data)
+{
+    uint32_t widths[MLP_WIDTHS_MAX], count = 0;
+    *l = (struct learner){.data = data};
+    widths[count++] = data->train.features;
+    for (uint32_t i = 0; i < o->hidden_count; i++)
+        widths[count++] = o->hidden[i];
+    widths[count++] = IDX_CLASSES;
+    uint32_t batch = o->batch < 256 ? 256 : o->batch; /* tests go faster in larger batches */
+    l->net = mlp_new(widths, count, batch);
+    if (l->net) {
+        l->image = malloc((size_t)batch * data->train.features * sizeof(float));
+        l->label = malloc(batch);
+        l->gradient = malloc(mlp_params(l->net) * sizeof(float));
+    }
+    if (l->net && l->image && l->label && l->gradient)
+        return true;
+    learner_close(l);
+    return false;
+}
+
+void learner_close(struct learner *l)
+{
+    mlp_free(l->net);
+    free(l->image);
+    free(l->label);
+    free(l->gradient);
+    *l = (struct learner){0};
+}
+
+double learner_step(struct learner *l, struct shard_walk *walk, const struct train_options *o,
+                    const struct sgd *sgd, uint64_t step, float *params, float *momentum)
+{
+    const struct idx_samples *train = &l->data->train;
+    for (uint32_t i = 0; i < o->batch; i++) {
+        uint32_t sample = shard_walk_next(walk);
+        idx_image(train, sample, l->image + (size_t)i * train->features);
+        l->label[i] = train->label[sample];
+    }
+    double loss = mlp_loss(l->net, params, l->image, l->label, o->batch, l->gradient, NULL);
+    sgd_step(sgd, step, params, momentum, l->gradient, mlp_params(l->net));
+    return loss;
+}
+
+double learner_accuracy(struct learner *l, const float *params)
+{
+    const struct idx_samples *test = &l->data->test;
+    uint32_t right = 0, n;
+    for (uint32_t at = 0; at < test->count; at += n) {
+        uint32_t hits;
+        n = test->count - at < mlp_batch(l->net) ? test->count - at : mlp_batch(l->net);
+        for (uint32_t i = 0; i < n; i++)
+            idx_image(test, at + i, l->image + (size_t)i * test->features);
+        mlp_loss(l->net, params, l->image, test->label + at, n, NULL, &hits);
+        right += hits;
+    }
+    return (double)right / test->count;
+}
+
+uint64_t train_steps_per_epoch(const struct train_options *o, const struct idx_dataset *data,
+                               uint32_t nodes)
+{
+    uint64_t steps = (uint64_t)data->train.count / ((uint64_t)nodes * o->batch);
+    return steps ? steps : 1;
+}

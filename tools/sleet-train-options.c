@@ -1,0 +1,240 @@
+#include "sleet-train.h"
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NODES_MAX 64 /* as SLEET_GROUP_MAX */
+#define DATA_DEFAULT "/usr/share/datasets/fashion-mnist"
+
+/* X(id, name, argument or NULL, help) */
+#define OPTION_MAP(X)                                                                       \
+    X(O_DATA, "data", "DIR", "folder of IDX files (" DATA_DEFAULT ")")                      \
+    X(O_LIMIT, "limit", "N", "use only the first N samples (all)")                          \
+    X(O_SHARDS, "shards", "KIND", "iid, dirichlet:A or label (iid)")                        \
+    X(O_SHARD, "shard", "I/N", "this node's shard, I from 0 (SLEET_NODE/SLEET_NODES)") \
+    X(O_EPOCHS, "epochs", "N", "passes over the training samples, all nodes together (2)")  \
+    X(O_BATCH, "batch", "N", "samples of a node's step (64)")                               \
+    X(O_HIDDEN, "hidden", "N,...", "widths of the hidden layers, 0 for none (64)")          \
+    X(O_LR, "lr", "X", "peak learning rate (0.1)")                                          \
+    X(O_MOMENTUM, "momentum", "X", "(0.9)")                                                 \
+    X(O_DECAY, "weight-decay", "X", "(0)")                                                  \
+    X(O_SCHEDULE, "schedule", "S", "cosine or linear, to 0 at the last step (cosine)")      \
+    X(O_WARMUP, "warm-up", "N", "steps in which the rate rises (0)")                        \
+    X(O_SEED, "seed", "N", "of weights, shards and order (1)")                              \
+    X(O_EVALUATE, "evaluate", "N", "test every N steps (once an epoch)")                    \
+    X(O_AVERAGE, "average", "WHAT", "model or none (model)")                                \
+    X(O_CONTROL, "control", "PATH", "socket of the local sleetd (SLEET_CONTROL)")           \
+    X(O_MIN_NODES, "min-nodes", "N", "wait for N trainers before the first step (SLEET_NODES, or 1)")       \
+    X(O_MIN_WAIT, "min-wait", "S", "for at most S seconds (30)")                            \
+    X(O_DEADLINE, "deadline", "S", "longest wait of a round in seconds (2)")                \
+    X(O_SIM, "sim", "N", "simulate N nodes in this process instead")                        \
+    X(O_LOSS, "loss", "P", "simulation: fraction of datagrams lost (0)")                    \
+    X(O_BURST, "burst", "L", "simulation: lose in bursts of mean length L (independent)")   \
+    X(O_NO_REPAIR, "no-repair", NULL, "simulation: do not repair lost results")             \
+    X(O_JSON, "json", NULL, "one JSON object a line: step, epoch, done")                    \
+    X(O_HELP, "help", NULL, "show this")
+
+enum option_id {
+    O_FIRST = 256,
+#define OPTION_X(id, name, argument, help) id,
+    OPTION_MAP(OPTION_X)
+#undef OPTION_X
+};
+
+static const struct option long_options[] = {
+#define OPTION_X(id, name, argument, help)                                                  \
+    {name, (argument) ? required_argument : no_argument, NULL, id},
+    OPTION_MAP(OPTION_X)
+#undef OPTION_X
+    {NULL, 0, NULL, 0}};
+
+static const struct {
+    const char *name, *argument, *help;
+} option_help[] = {
+#define OPTION_X(id, name, argument, help) {name, argument, help},
+    OPTION_MAP(OPTION_X)
+#undef OPTION_X
+};
+
+static void print_help(void)
+{
+    printf("Usage: sleet-train [OPTION]...\n"
+           "Train a classifier of images, averaged with the trainers of other nodes.\n\n");
+    for (size_t i = 0; i < sizeof option_help / sizeof *option_help; i++) {
+        char left[64];
+        const char *argument = option_help[i].argument;
+        snprintf(left, sizeof left, "--%s%s%s", option_help[i].name, argument ? " " : "",
+                 argument ? argument : "");
+        printf("  %-20s %s\n", left, option_help[i].help);
+    }
+}
+
+static bool real(const char *text, double low, double high, double *out)
+{
+    char *end;
+    errno = 0;
+    double v = strtod(text, &end);
+    if (end == text || *end || errno || !isfinite(v) || v < low || v > high)
+        return false;
+    *out = v;
+    return true;
+}
+
+static bool whole(const char *text, uint64_t low, uint64_t high, uint64_t *out)
+{
+    char *end;
+    errno = 0;
+    if (*text < '0' || *text > '9')
+        return false;
+    unsigned long long v = strtoull(text, &end, 10);
+    if (*end || errno || v < low || v > high)
+        return false;
+    *out = v;
+    return true;
+}
+
+static bool whole32(const char *text, uint32_t low, uint32_t high, uint32_t *out)
+{
+    uint64_t v;
+    if (!whole(text, low, high, &v))
+        return false;
+    *out = (uint32_t)v;
+    return true;
+}
+
+static bool hidden_list(const char *text, struct train_options *o)
+{
+    o->hidden_count = 0;
+    if (strcmp(text, "0") == 0)
+        return true;
+    for (;;) {
+        char item[16];
+        size_t len = strcspn(text, ",");
+        if (len >= sizeof item || o->hidden_count == MLP_WIDTHS_MAX - 2)
+            return false;
+        memcpy(item, text, len);
+        item[len] = 0;
+        if (!whole32(item, 1, 65536, &o->hidden[o->hidden_count++]))
+            return false;
+        if (!text[len])
+            return true;
+        text += len + 1;
+    }
+}
+
+static bool shard_of(const char *text, struct train_options *o)
+{
+    char index[16];
+    size_t len = strcspn(text, "/");
+    if (len >= sizeof index || text[len] != '/')
+        return false;
+    memcpy(index, text, len);
+    index[len] = 0;
+    return whole32(text + len + 1, 1, 1000000, &o->shard_count) &&
+           whole32(index, 0, o->shard_count - 1, &o->shard);
+}
+
+static bool pick(const char *text, const char *first, const char *second, bool *is_first)
+{
+    *is_first = strcmp(text, first) == 0;
+    return *is_first || strcmp(text, second) == 0;
+}
+
+/* Take one option; false when its value is out of range. */
+static bool take(struct train_options *o, enum option_id id, const char *v)
+{
+    bool first = false;
+    switch (id) {
+    case O_DATA: o->data = v; return true;
+    case O_LIMIT: return whole32(v, 1, UINT32_MAX, &o->limit);
+    case O_SHARDS: o->shards_text = v; return shard_parse(v, &o->shards);
+    case O_SHARD: return shard_of(v, o);
+    case O_EPOCHS: return whole32(v, 1, 100000, &o->epochs);
+    case O_BATCH: return whole32(v, 1, 65536, &o->batch);
+    case O_HIDDEN: return hidden_list(v, o);
+    case O_LR: return real(v, 0, 1e30, &o->sgd.rate);
+    case O_MOMENTUM: return real(v, 0, 0.9999, &o->sgd.momentum);
+    case O_DECAY: return real(v, 0, 1, &o->sgd.weight_decay);
+    case O_SCHEDULE:
+        if (!pick(v, "cosine", "linear", &first))
+            return false;
+        o->sgd.decay = first ? SGD_COSINE : SGD_LINEAR;
+        return true;
+    case O_WARMUP: return whole(v, 0, UINT32_MAX, &o->sgd.warm_up);
+    case O_SEED: return whole(v, 0, UINT64_MAX, &o->seed);
+    case O_EVALUATE: return whole32(v, 1, UINT32_MAX, &o->evaluate);
+    case O_AVERAGE: return pick(v, "model", "none", &o->average);
+    case O_CONTROL: o->control = v; return true;
+    case O_MIN_NODES: return whole32(v, 1, NODES_MAX, &o->min_nodes);
+    case O_MIN_WAIT: return real(v, 0, 86400, &o->min_wait);
+    case O_DEADLINE: return real(v, 0.001, 3600, &o->deadline);
+    case O_SIM: return whole32(v, 1, NODES_MAX, &o->sim);
+    case O_LOSS: return real(v, 0, 0.99, &o->loss);
+    case O_BURST: return real(v, 1, 1e6, &o->burst);
+    case O_NO_REPAIR: o->no_repair = true; return true;
+    case O_JSON: o->json = true; return true;
+    default: return false;
+    }
+}
+
+/* Shard and number of nodes as the launcher gave them, unless --shard did. */
+static bool from_launcher(struct train_options *o)
+{
+    const char *node = getenv("SLEET_NODE"), *nodes = getenv("SLEET_NODES");
+    uint32_t count = 1, index = 0;
+    if (node && nodes &&
+        (!whole32(nodes, 1, NODES_MAX, &count) || !whole32(node, 0, count - 1, &index)))
+        return false;
+    if (!o->min_nodes)
+        o->min_nodes = count;
+    if (!o->shard_count) {
+        o->shard = index;
+        o->shard_count = count;
+    }
+    return true;
+}
+
+static int usage_error(const char *problem, const char *value)
+{
+    fprintf(stderr, "sleet-train: %s%s; sleet-train --help shows the options\n", problem, value);
+    return EXIT_USAGE;
+}
+
+int train_options_parse(struct train_options *o, int argc, char **argv)
+{
+    *o = (struct train_options){.data = DATA_DEFAULT,
+                                .hidden = {64},
+                                .hidden_count = 1,
+                                .batch = 64,
+                                .epochs = 2,
+                                .sgd = {.rate = 0.1, .momentum = 0.9},
+                                .seed = 1,
+                                .shards_text = "iid",
+                                .average = true,
+                                .min_wait = 30};
+    int id;
+    while ((id = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+        if (id == O_HELP || id == 'h') {
+            print_help();
+            return EXIT_OK;
+        }
+        if (id == '?')
+            return EXIT_USAGE;
+        if (!take(o, (enum option_id)id, optarg)) {
+            fprintf(stderr, "sleet-train: --%s does not take the value %s\n",
+                    option_help[id - O_FIRST - 1].name, optarg);
+            return EXIT_USAGE;
+        }
+    }
+    if (optind < argc)
+        return usage_error("unexpected argument ", argv[optind]);
+    if (!from_launcher(o))
+        return usage_error("SLEET_NODE and SLEET_NODES do not name a shard", "");
+    if (!o->sim && (o->loss > 0 || o->burst > 0 || o->no_repair))
+        return usage_error("--loss, --burst and --no-repair need --sim", "");
+    if (o->burst > 0 && o->loss >= o->burst / (o->burst + 1))
+        return usage_error("--loss is too high for bursts of this length", "");
+    return -1;
+}

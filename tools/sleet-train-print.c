@@ -1,0 +1,152 @@
+#include "sleet-train.h"
+#include <stdarg.h>
+#include <time.h>
+
+#define BAR_CELLS 30
+
+double train_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void end_bar(struct train_print *p)
+{
+    if (p->bar_open)
+        fputc('\n', stderr);
+    p->bar_open = false;
+}
+
+int train_fail(struct train_print *p, const char *format, ...)
+{
+    end_bar(p);
+    va_list args;
+    va_start(args, format);
+    fputs("sleet-train: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return EXIT_FAILED;
+}
+
+int train_diverged(struct train_print *p, uint64_t step, double rate)
+{
+    return train_fail(p,
+                      "the loss is no longer a number at step %llu (learning rate %.4g); "
+                      "try a smaller --lr",
+                      (unsigned long long)step, rate);
+}
+
+void train_print_settings(const struct train_print *p, const struct train_options *o,
+                          const struct learner *l, uint32_t nodes)
+{
+    FILE *to = p->json ? stderr : stdout;
+    fprintf(to, "sleet-train: MLP %u", l->data->train.features);
+    for (uint32_t i = 0; i < o->hidden_count; i++)
+        fprintf(to, "-%u", o->hidden[i]);
+    fprintf(to,
+            "-%d (%zu parameters), batch %u, lr %g %s to 0, momentum %g, weight decay %g, "
+            "%u epochs of %llu steps, %u shards %s, seed %llu, averaging %s",
+            IDX_CLASSES, mlp_params(l->net), o->batch, o->sgd.rate,
+            o->sgd.decay == SGD_COSINE ? "cosine" : "linear", o->sgd.momentum,
+            o->sgd.weight_decay, o->epochs, (unsigned long long)p->steps_per_epoch, nodes,
+            o->shards_text, (unsigned long long)o->seed, o->average ? "model" : "none");
+    if (o->sim)
+        fprintf(to, ", simulated loss %g%s%s", o->loss, o->burst > 0 ? " in bursts" : "",
+                o->no_repair ? ", no repair" : "");
+    fputc('\n', to);
+    fflush(to);
+}
+
+static void print_bar(struct train_print *p, const struct train_line *l)
+{
+    uint64_t in_epoch = l->step - (l->epoch - 1) * p->steps_per_epoch;
+    uint64_t full = in_epoch * BAR_CELLS / p->steps_per_epoch;
+    char cells[BAR_CELLS + 1];
+    for (uint64_t i = 0; i < BAR_CELLS; i++)
+        cells[i] = i < full ? '#' : '.';
+    cells[BAR_CELLS] = 0;
+    fprintf(stderr, "\repoch %u [%s] %llu/%llu loss %.4f", l->epoch, cells,
+            (unsigned long long)l->step, (unsigned long long)p->steps, l->loss);
+    if (l->coverage >= 0)
+        fprintf(stderr, " coverage %5.1f %%", 100 * l->coverage);
+    fputs("\033[K", stderr);
+    p->bar_open = true;
+}
+
+/* The fields that step and epoch lines share. */
+static void print_fields(const char *event, const struct train_line *l)
+{
+    printf("{\"event\":\"%s\",\"epoch\":%u,\"step\":%llu,\"round\":%llu,\"loss\":%.6g,"
+           "\"lr\":%.6g,\"seconds\":%.3f",
+           event, l->epoch, (unsigned long long)l->step, (unsigned long long)l->round, l->loss,
+           l->rate, l->seconds);
+    if (l->coverage >= 0)
+        printf(",\"coverage\":%.6f,\"wait_s\":%.4f", l->coverage, l->wait);
+    if (l->accuracy >= 0)
+        printf(",\"test_accuracy\":%.4f", l->accuracy);
+    puts("}");
+    fflush(stdout);
+}
+
+void train_print_step(struct train_print *p, const struct train_line *l)
+{
+    if (p->json)
+        print_fields("step", l);
+    else if (p->bar)
+        print_bar(p, l);
+}
+
+void train_print_epoch(struct train_print *p, const struct train_line *l)
+{
+    if (p->json) {
+        print_fields("epoch", l);
+        return;
+    }
+    end_bar(p);
+    printf("epoch %u: step %llu, loss %.4f, test accuracy %.2f %%", l->epoch,
+           (unsigned long long)l->step, l->loss, 100 * l->accuracy);
+    if (l->coverage >= 0)
+        printf(", coverage %.1f %%", 100 * l->coverage);
+    printf(", %.1f s\n", l->seconds);
+    fflush(stdout);
+}
+
+static void print_done_json(const struct train_done *d, uint32_t sim_nodes)
+{
+    printf("{\"event\":\"done\",\"steps\":%llu,\"test_accuracy\":%.4f,"
+           "\"averaged_accuracy\":%.4f,\"seconds\":%.3f",
+           (unsigned long long)d->steps, d->accuracy, d->averaged_accuracy, d->seconds);
+    if (d->coverage >= 0)
+        printf(",\"coverage\":%.6f,\"least_coverage\":%.6f,\"longest_wait_s\":%.4f", d->coverage,
+               d->least_coverage, d->longest_wait);
+    printf(",\"rounds_skipped\":%llu,\"rounds_stalled\":%llu", (unsigned long long)d->skipped,
+           (unsigned long long)d->stalled);
+    if (sim_nodes)
+        printf(",\"nodes\":%u,\"final_accuracy\":%.4f", sim_nodes, d->final_accuracy);
+    puts("}");
+    fflush(stdout);
+}
+
+void train_print_done(struct train_print *p, const struct train_done *d, uint32_t sim_nodes)
+{
+    if (p->json) {
+        print_done_json(d, sim_nodes);
+        return;
+    }
+    end_bar(p);
+    printf("done: %llu steps in %.1f s; test accuracy %s %.2f %%, averaged model %.2f %%",
+           (unsigned long long)d->steps, d->seconds, sim_nodes ? "worst node" : "this node",
+           100 * d->accuracy, 100 * d->averaged_accuracy);
+    if (sim_nodes)
+        printf(" (mean of the last 5), at the end %.2f %%", 100 * d->final_accuracy);
+    if (d->coverage >= 0)
+        printf("; coverage %.2f %% (least %.2f %%), longest wait %.3f s", 100 * d->coverage,
+               100 * d->least_coverage, d->longest_wait);
+    if (d->skipped || d->stalled)
+        printf("; %llu rounds missed, %llu without an answer", (unsigned long long)d->skipped,
+               (unsigned long long)d->stalled);
+    putchar('\n');
+    fflush(stdout);
+}

@@ -1,0 +1,221 @@
+/* sleet-train-run.c - one real node: a local step, then a round through sleetd. */
+#include "sleet-train.h"
+#include "sleet.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STALLS_MAX 10      /* rounds in a row without an answer until the daemon is given up */
+#define LAST_ROUND_WAIT 30 /* seconds in which the last round may be tried again */
+
+struct run {
+    const struct train_options *o;
+    struct train_print print;
+    struct learner learner;
+    struct shard_split split;
+    struct shard_walk walk;
+    struct sgd sgd;
+    float *params, *momentum;
+    sleet *ctx; /* NULL: no averaging */
+    sleet_set *set;
+    struct train_done done;
+    double started, coverage_sum, loss_sum;
+    uint64_t rounds, loss_count, stalls_in_a_row;
+    struct train_line line;
+};
+
+static int prepare(struct run *r, struct idx_dataset *data)
+{
+    const struct train_options *o = r->o;
+    uint64_t per_epoch = train_steps_per_epoch(o, data, o->shard_count);
+    r->sgd = o->sgd;
+    r->sgd.steps = per_epoch * o->epochs;
+    r->print = (struct train_print){.json = o->json,
+                                    .bar = !o->json && isatty(STDERR_FILENO),
+                                    .steps = r->sgd.steps,
+                                    .steps_per_epoch = per_epoch};
+    if (learner_open(&r->learner, o, data)) {
+        size_t n = mlp_params(r->learner.net);
+        r->params = malloc(n * sizeof(float));
+        r->momentum = calloc(n, sizeof(float));
+    }
+    if (!r->params || !r->momentum ||
+        !shard_make(&r->split, o->shards, data->train.label, data->train.count, IDX_CLASSES,
+                    o->shard_count, o->seed))
+        return train_fail(&r->print, "out of memory");
+    r->walk = shard_walk_of(&r->split, o->shard, o->seed);
+    mlp_init(r->learner.net, r->params, o->seed);
+    return EXIT_OK;
+}
+
+static int give_up(struct run *r, const char *doing, int error)
+{
+    const char *detail = sleet_detail(r->ctx);
+    return train_fail(&r->print, "%s: %s", doing, detail[0] ? detail : sleet_strerror(error));
+}
+
+static int connect_daemon(struct run *r)
+{
+    size_t n = mlp_params(r->learner.net);
+    int error = sleet_open(&r->ctx, r->o->control);
+    if (!error)
+        error = sleet_set_new(&r->set, r->ctx, "model", SLEET_MODEL);
+    if (!error)
+        error = sleet_set_add(r->set, "params", SLEET_F32, n, r->params);
+    if (!error)
+        error = sleet_set_add(r->set, "momentum", SLEET_F32, n, r->momentum);
+    if (!error)
+        error = sleet_set_register(r->set);
+    if (error)
+        return give_up(r, "cannot take part", error);
+    error = sleet_wait_nodes(r->set, r->o->min_nodes, (int64_t)(r->o->min_wait * 1e9));
+    if (error == SLEET_EAGAIN) {
+        fprintf(stderr, "sleet-train: fewer than %u trainers came within %g s; going on without "
+                        "the rest\n", r->o->min_nodes, r->o->min_wait);
+        return EXIT_OK;
+    }
+    return error ? give_up(r, "waiting for other trainers", error) : EXIT_OK;
+}
+
+/* One round; `report` is zero-filled where the daemon did not answer in time. */
+static int average(struct run *r, bool exact, sleet_report *report)
+{
+    sleet_round_options options = {.size = sizeof options,
+                                   .exact = exact,
+                                   .deadline_ns = exact ? 0 : (int64_t)(r->o->deadline * 1e9)};
+    double before = train_clock();
+    *report = (sleet_report){0};
+    int error = sleet_start(r->set, &options);
+    if (error == SLEET_ENONFINITE)
+        return train_diverged(&r->print, r->line.step, r->line.rate);
+    if (!error)
+        error = sleet_wait(r->set, report);
+    r->line.wait = train_clock() - before;
+    if (r->line.wait > r->done.longest_wait)
+        r->done.longest_wait = r->line.wait;
+    if (error == SLEET_ESTALLED && ++r->stalls_in_a_row < STALLS_MAX) {
+        r->done.stalled++;
+        r->line.coverage = 0;
+        return EXIT_OK;
+    }
+    if (error)
+        return give_up(r, "averaging", error);
+    r->stalls_in_a_row = 0;
+    r->line.round = report->round;
+    r->line.coverage = report->coverage;
+    r->done.skipped += report->skipped;
+    r->coverage_sum += report->coverage;
+    r->rounds++;
+    if (r->rounds == 1 || report->coverage < r->done.least_coverage)
+        r->done.least_coverage = report->coverage;
+    return EXIT_OK;
+}
+
+static bool evaluation_due(const struct run *r)
+{
+    return r->o->evaluate && r->line.step % r->o->evaluate == 0;
+}
+
+/* Print the line of this step, and of the epoch if one has ended. */
+static void tell(struct run *r, uint64_t before)
+{
+    uint64_t per_epoch = r->print.steps_per_epoch, step = r->line.step;
+    bool ended = step / per_epoch != before / per_epoch;
+    r->line.epoch = (uint32_t)((step - 1) / per_epoch) + 1;
+    r->line.seconds = train_clock() - r->started;
+    r->line.accuracy = -1;
+    if (ended || evaluation_due(r))
+        r->line.accuracy = learner_accuracy(&r->learner, r->params);
+    train_print_step(&r->print, &r->line);
+    if (ended) {
+        struct train_line epoch = r->line;
+        epoch.loss = r->loss_sum / (double)r->loss_count;
+        train_print_epoch(&r->print, &epoch);
+        r->loss_sum = 0;
+        r->loss_count = 0;
+    }
+}
+
+static int train(struct run *r)
+{
+    r->line = (struct train_line){.coverage = -1};
+    while (r->line.step < r->sgd.steps) {
+        uint64_t before = r->line.step;
+        r->line.rate = sgd_rate(&r->sgd, before);
+        r->line.loss = learner_step(&r->learner, &r->walk, r->o, &r->sgd, before, r->params,
+                                    r->momentum);
+        r->done.steps++;
+        r->line.step++;
+        if (!isfinite(r->line.loss))
+            return train_diverged(&r->print, r->line.step, r->line.rate);
+        r->loss_sum += r->line.loss;
+        r->loss_count++;
+        if (r->ctx) {
+            sleet_report report;
+            int status = average(r, false, &report);
+            if (status != EXIT_OK)
+                return status;
+            /* Rounds missed were the others' steps: stay with their schedule. */
+            uint64_t left = r->sgd.steps - r->line.step;
+            if (r->rounds > 1)
+                r->line.step += report.skipped < left ? report.skipped : left;
+        }
+        tell(r, before);
+    }
+    return EXIT_OK;
+}
+
+/* The exact last round; a node ahead of all others tries again until they come. */
+static int last_round(struct run *r)
+{
+    double until = train_clock() + LAST_ROUND_WAIT;
+    for (;;) {
+        sleet_report report;
+        sleet_job_info info;
+        int status = average(r, true, &report);
+        if (status != EXIT_OK || !(report.flags & SLEET_ALONE) || train_clock() > until)
+            return status;
+        if (sleet_job(r->ctx, r->set, &info) != SLEET_OK || info.trainers < 2)
+            return EXIT_OK;
+        usleep(100000);
+    }
+}
+
+static int finish(struct run *r)
+{
+    r->done.accuracy = learner_accuracy(&r->learner, r->params);
+    if (r->ctx) {
+        int status = last_round(r);
+        if (status != EXIT_OK)
+            return status;
+    }
+    r->done.averaged_accuracy = learner_accuracy(&r->learner, r->params);
+    r->done.final_accuracy = -1;
+    r->done.coverage = r->rounds ? r->coverage_sum / (double)r->rounds : -1;
+    r->done.seconds = train_clock() - r->started;
+    train_print_done(&r->print, &r->done, 0);
+    return EXIT_OK;
+}
+
+int train_run(const struct train_options *o, struct idx_dataset *data)
+{
+    struct run r = {.o = o};
+    int status = prepare(&r, data);
+    if (status == EXIT_OK) {
+        train_print_settings(&r.print, o, &r.learner, o->shard_count);
+        if (o->average)
+            status = connect_daemon(&r);
+    }
+    r.started = train_clock();
+    if (status == EXIT_OK)
+        status = train(&r);
+    if (status == EXIT_OK)
+        status = finish(&r);
+    sleet_close(r.ctx);
+    learner_close(&r.learner);
+    shard_free(&r.split);
+    free(r.params);
+    free(r.momentum);
+    return status;
+}

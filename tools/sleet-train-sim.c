@@ -1,0 +1,216 @@
+/* sleet-train-sim.c - all nodes in one process over the simulated network: a
+ * local step of every node, then one round, in virtual time. */
+#include "sleet-train.h"
+#include "sim/cluster.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EVALUATIONS 5 /* at 80, 85 ... 100 % of the steps */
+#define MEETING SEC(4) /* virtual, in which the nodes meet before the first step */
+
+struct simulation {
+    const struct train_options *o;
+    struct train_print print;
+    struct learner learner;
+    struct shard_split split;
+    struct shard_walk walk[SLEET_GROUP_MAX];
+    struct sgd sgd;
+    cluster *cluster;
+    size_t params;
+    float *mean;                       /* the averaged model */
+    double accuracy[SLEET_GROUP_MAX];  /* sums over the evaluations */
+    double averaged;                   /* sum */
+    uint32_t evaluations;
+    struct train_done done;
+    double started, coverage_sum;
+    uint64_t reports;
+};
+
+static struct sim_config network(const struct train_options *o)
+{
+    struct sim_config c = {.nodes = o->sim,
+                           .seed = o->seed,
+                           .link = {.delay = MS(1), .jitter = US(200)},
+                           .repair_off = o->no_repair};
+    if (o->burst > 0) {
+        c.link.ge_r = 1 / o->burst;
+        c.link.ge_p = o->loss * c.link.ge_r / (1 - o->loss);
+    } else {
+        c.link.loss = o->loss;
+    }
+    return c;
+}
+
+static int prepare(struct simulation *s, struct idx_dataset *data)
+{
+    const struct train_options *o = s->o;
+    uint64_t per_epoch = train_steps_per_epoch(o, data, o->sim);
+    s->sgd = o->sgd;
+    s->sgd.steps = per_epoch * o->epochs;
+    s->print = (struct train_print){.json = o->json,
+                                    .bar = !o->json && isatty(STDERR_FILENO),
+                                    .steps = s->sgd.steps,
+                                    .steps_per_epoch = per_epoch};
+    if (learner_open(&s->learner, o, data)) {
+        s->params = mlp_params(s->learner.net);
+        s->mean = malloc(s->params * sizeof(float));
+        struct sim_config config = network(o);
+        s->cluster = cluster_new(&config, (uint64_t[]){s->params, s->params}, 2);
+    }
+    if (!s->mean || !s->cluster ||
+        !shard_make(&s->split, o->shards, data->train.label, data->train.count, IDX_CLASSES,
+                    o->sim, o->seed))
+        return train_fail(&s->print, "out of memory");
+    for (uint32_t i = 0; i < o->sim; i++) {
+        float *values = cluster_values(s->cluster, i);
+        s->walk[i] = shard_walk_of(&s->split, i, o->seed);
+        mlp_init(s->learner.net, values, o->seed);
+        memset(values + s->params, 0, s->params * sizeof *values);
+    }
+    if (o->average)
+        cluster_idle(s->cluster, MEETING);
+    return EXIT_OK;
+}
+
+/* A round of all nodes; the mean coverage, below 0 when a report is overdue. */
+static double average(struct simulation *s, bool exact, double *wait)
+{
+    sleet_round_options options = {.size = sizeof options,
+                                   .exact = exact,
+                                   .deadline_ns = exact ? 0 : (int64_t)(s->o->deadline * 1e9)};
+    double sum = 0;
+    if (!cluster_round(s->cluster, &options))
+        return -1;
+    for (uint32_t i = 0; i < s->o->sim; i++) {
+        const struct cluster_report *r = cluster_report(s->cluster, i);
+        if (r->error)
+            return -1;
+        *wait = fmax(*wait, (double)time_since(r->reported_at, r->started_at) * 1e-9);
+        sum += r->report.coverage;
+        s->done.skipped += r->report.skipped;
+        if (s->reports++ == 0 || r->report.coverage < s->done.least_coverage)
+            s->done.least_coverage = r->report.coverage;
+    }
+    s->coverage_sum += sum;
+    s->done.longest_wait = fmax(s->done.longest_wait, *wait);
+    return sum / s->o->sim;
+}
+
+static double averaged_accuracy(struct simulation *s)
+{
+    for (size_t k = 0; k < s->params; k++) {
+        double sum = 0;
+        for (uint32_t i = 0; i < s->o->sim; i++)
+            sum += (double)cluster_values(s->cluster, i)[k];
+        s->mean[k] = (float)(sum / s->o->sim);
+    }
+    return learner_accuracy(&s->learner, s->mean);
+}
+
+static void evaluate(struct simulation *s)
+{
+    for (uint32_t i = 0; i < s->o->sim; i++)
+        s->accuracy[i] += learner_accuracy(&s->learner, cluster_values(s->cluster, i));
+    s->averaged += averaged_accuracy(s);
+    s->evaluations++;
+}
+
+/* Step `step` is one after which the models are evaluated: 80 %, 85 % ... 100 %. */
+static bool evaluation_due(uint64_t step, uint64_t steps)
+{
+    for (uint64_t i = 0; i < EVALUATIONS; i++)
+        if (step == steps * (80 + 5 * i) / 100)
+            return true;
+    return false;
+}
+
+/* A local step of every node: the mean loss. */
+static double local_steps(struct simulation *s, uint64_t step)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < s->o->sim; i++) {
+        float *values = cluster_values(s->cluster, i);
+        sum += learner_step(&s->learner, &s->walk[i], s->o, &s->sgd, step, values,
+                            values + s->params);
+    }
+    return sum / s->o->sim;
+}
+
+static int train(struct simulation *s)
+{
+    double loss_sum = 0;
+    uint64_t per_epoch = s->print.steps_per_epoch;
+    for (uint64_t step = 0; step < s->sgd.steps; step++) {
+        struct train_line line = {.step = step + 1,
+                                  .round = step + 1,
+                                  .epoch = (uint32_t)(step / per_epoch) + 1,
+                                  .rate = sgd_rate(&s->sgd, step),
+                                  .coverage = -1,
+                                  .accuracy = -1};
+        line.loss = local_steps(s, step);
+        if (!isfinite(line.loss))
+            return train_diverged(&s->print, step + 1, line.rate);
+        loss_sum += line.loss;
+        if (s->o->average) {
+            line.coverage = average(s, false, &line.wait);
+            if (line.coverage < 0)
+                return train_fail(&s->print, "a node's round failed at step %llu",
+                                  (unsigned long long)step + 1);
+        }
+        if (evaluation_due(step + 1, s->sgd.steps))
+            evaluate(s);
+        bool ended = (step + 1) % per_epoch == 0;
+        if (ended || (s->o->evaluate && (step + 1) % s->o->evaluate == 0))
+            line.accuracy = averaged_accuracy(s);
+        line.seconds = train_clock() - s->started;
+        train_print_step(&s->print, &line);
+        if (ended) {
+            line.loss = loss_sum / (double)per_epoch;
+            train_print_epoch(&s->print, &line);
+            loss_sum = 0;
+        }
+    }
+    return EXIT_OK;
+}
+
+static int finish(struct simulation *s)
+{
+    double wait = 0;
+    s->done.steps = s->sgd.steps;
+    s->done.accuracy = 1;
+    for (uint32_t i = 0; i < s->o->sim; i++)
+        s->done.accuracy = fmin(s->done.accuracy, s->accuracy[i] / s->evaluations);
+    s->done.averaged_accuracy = s->averaged / s->evaluations;
+    if (s->o->average && average(s, true, &wait) < 0)
+        return train_fail(&s->print, "a node's last round failed");
+    s->done.final_accuracy = averaged_accuracy(s);
+    s->done.coverage = s->reports ? s->coverage_sum / (double)s->reports : -1;
+    s->done.seconds = train_clock() - s->started;
+    train_print_done(&s->print, &s->done, s->o->sim);
+    return EXIT_OK;
+}
+
+int train_sim(const struct train_options *o, struct idx_dataset *data)
+{
+    struct simulation *s = calloc(1, sizeof *s);
+    if (!s)
+        return EXIT_FAILED;
+    s->o = o;
+    s->started = train_clock();
+    int status = prepare(s, data);
+    if (status == EXIT_OK) {
+        train_print_settings(&s->print, o, &s->learner, o->sim);
+        status = train(s);
+    }
+    if (status == EXIT_OK)
+        status = finish(s);
+    if (s->cluster)
+        cluster_free(s->cluster);
+    learner_close(&s->learner);
+    shard_free(&s->split);
+    free(s->mean);
+    free(s);
+    return status;
+}

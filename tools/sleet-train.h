@@ -1,0 +1,109 @@
+/* sleet-train.h - the parts of sleet-train: options, one learner, what is
+ * printed, and the two ways to run: a real node, or a simulation of all nodes. */
+#ifndef SLEET_TRAIN_H
+#define SLEET_TRAIN_H
+#include "train/idx.h"
+#include "train/mlp.h"
+#include "train/sgd.h"
+#include "train/shard.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+struct train_options {
+    const char *data;    /* folder */
+    const char *control; /* socket of sleetd; NULL: libsleet's default */
+    uint32_t hidden[MLP_WIDTHS_MAX - 2], hidden_count;
+    uint32_t batch, epochs, limit;
+    struct sgd sgd; /* `steps` is set once the data is known */
+    uint64_t seed;
+    struct shard_kind shards;
+    const char *shards_text;
+    uint32_t shard, shard_count; /* this node's, from 0 */
+    bool average;
+    uint32_t min_nodes;
+    double min_wait, deadline; /* seconds; deadline 0: the library's default */
+    uint32_t evaluate;         /* test every so many steps; 0: once an epoch */
+    bool json;
+    uint32_t sim;      /* nodes to simulate; 0: a real run */
+    double loss;       /* of datagrams, fraction */
+    double burst;      /* mean length of a burst of losses; 0: independent */
+    bool no_repair;    /* the simulation's engines do not repair */
+};
+
+/* Fill *out from the command line.  Returns -1 to go on, otherwise the exit status. */
+int train_options_parse(struct train_options *out, int argc, char **argv);
+
+/* ---- one learner (sleet-train-learn.c) ---------------------------------- */
+
+/* Working memory for steps and tests, shared by learners that take turns. */
+struct learner {
+    const struct idx_dataset *data; /* borrowed */
+    mlp *net;
+    float *image;    /* a batch */
+    uint8_t *label;  /* a batch */
+    float *gradient; /* mlp_params() */
+};
+
+/* False when out of memory. */
+bool learner_open(struct learner *, const struct train_options *, const struct idx_dataset *);
+void learner_close(struct learner *);
+/* One local step on the walk's next batch; the loss before it. */
+double learner_step(struct learner *, struct shard_walk *, const struct train_options *,
+                    const struct sgd *, uint64_t step, float *params, float *momentum);
+/* Share of the test samples classified right, 0 to 1. */
+double learner_accuracy(struct learner *, const float *params);
+
+/* Steps of one epoch where `nodes` nodes share the training samples, at least 1. */
+uint64_t train_steps_per_epoch(const struct train_options *, const struct idx_dataset *,
+                               uint32_t nodes);
+
+/* ---- what is printed (sleet-train-print.c) ------------------------------ */
+
+struct train_print {
+    bool json, bar; /* bar: the progress bar on a terminal */
+    uint64_t steps, steps_per_epoch;
+    bool bar_open; /* a bar is on the present line */
+};
+
+struct train_line {
+    uint64_t step;  /* done so far */
+    uint64_t round; /* of the job */
+    uint32_t epoch; /* from 1 */
+    double loss, rate;
+    double coverage; /* of the last round; below 0: no averaging */
+    double wait;     /* seconds waited for the last round */
+    double accuracy; /* on the test samples; below 0: not measured */
+    double seconds;  /* since the first step */
+};
+
+struct train_done {
+    uint64_t steps;
+    double accuracy;          /* this node; simulation: worst node, mean of the last 5 */
+    double averaged_accuracy; /* averaged model; simulation: mean of the last 5 */
+    double final_accuracy;    /* simulation: after the exact last round; below 0: absent */
+    double coverage;          /* mean over rounds; below 0: no averaging */
+    double least_coverage;
+    double longest_wait, seconds;
+    uint64_t skipped, stalled; /* rounds missed, rounds the daemon did not answer */
+};
+
+void train_print_settings(const struct train_print *, const struct train_options *,
+                          const struct learner *, uint32_t nodes);
+void train_print_step(struct train_print *, const struct train_line *);
+void train_print_epoch(struct train_print *, const struct train_line *);
+void train_print_done(struct train_print *, const struct train_done *, uint32_t sim_nodes);
+/* "sleet-train: " and a sentence on stderr, on a line of its own.  Returns EXIT_FAILED. */
+int train_fail(struct train_print *, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The sentence for a loss that is no number. */
+int train_diverged(struct train_print *, uint64_t step, double rate);
+double train_clock(void); /* monotonic seconds */
+
+/* ---- the two ways to run; exit status ----------------------------------- */
+
+int train_run(const struct train_options *, struct idx_dataset *);
+int train_sim(const struct train_options *, struct idx_dataset *);
+#endif
