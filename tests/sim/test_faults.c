@@ -67,7 +67,7 @@ static void one_incident(unsigned i)
 {
     sleet_rng rng = {test_seed() + i};
     struct sim_config config = {
-        .nodes = 2 + (i % FAULTS == KILL) + rng_below(&rng, 4), .seed = test_seed() + i, .link = CLEAN_LINK};
+        .nodes = 2 + rng_below(&rng, 4), .seed = test_seed() + i, .link = CLEAN_LINK};
     struct incident in = {.fault = i % FAULTS, .victim = rng_below(&rng, config.nodes)};
     cluster *c = ready_cluster(&config, counts, TENSORS);
     REQUIRE(c);
