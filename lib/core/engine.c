@@ -94,6 +94,16 @@ static void note_round(struct set *s, struct member *m, uint32_t low, bool close
     }
 }
 
+void engine_settle(engine *e)
+{
+    struct env env = engine_env(e);
+    for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++) {
+        struct set *s = &e->sets[i];
+        if (s->used && s->open && gather_complete(s, s->open, &env, e->now))
+            set_close(s, s->open, &env, SLEET_OK, e->now);
+    }
+}
+
 static void recv_data(engine *e, struct member *m, const uint8_t *body, size_t len)
 {
     struct wire_data d;
@@ -137,7 +147,7 @@ static void recv_data(engine *e, struct member *m, const uint8_t *body, size_t l
     if (scatter && (r->own.commits == 0 || (d.flags & DATA_LAST) || d.remaining == 0 ||
                     r->lane[rank].in_direct + r->lane[rank].in_repaired == r->lane[r->self].share))
         owner_check(s, r, &env, e->now);
-    if (r == s->open && gather_complete(r, &env))
+    if (r == s->open && gather_complete(s, r, &env, e->now))
         set_close(s, r, &env, SLEET_OK, e->now);
     e->counters.accepted += fate == FATE_ACCEPTED;
     e->counters.stale += fate == FATE_STALE;
@@ -169,7 +179,7 @@ static void recv_summary(engine *e, struct member *m, const uint8_t *body, size_
     }
     e->counters.accepted++;
     feedback_recv(s, r, &env, (uint32_t)rank, &w, e->now);
-    if (r == s->open && gather_complete(r, &env))
+    if (r == s->open && gather_complete(s, r, &env, e->now))
         set_close(s, r, &env, SLEET_OK, e->now);
 }
 
@@ -179,6 +189,7 @@ static void recv_in_session(engine *e, struct member *m, const struct wire_heade
     switch (h->type) {
     case WIRE_PING:
         session_recv_ping(e, m, body, len);
+        engine_settle(e);
         return;
     case WIRE_DATA:
         recv_data(e, m, body, len);

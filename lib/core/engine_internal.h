@@ -51,6 +51,9 @@ void outbox_put(engine *, const sleet_addr *to, uint32_t slot, uint32_t index, u
                 const uint8_t *body, size_t len);
 struct member *engine_member_at(engine *, const sleet_addr *);
 
+/* Close the open rounds that need not stay open. */
+void engine_settle(engine *);
+
 /* ---- engine_session.c */
 void session_recv_hello(engine *, struct member *, const struct wire_header *, const uint8_t *, size_t);
 void session_recv_ping(engine *, struct member *, const uint8_t *, size_t);

@@ -163,6 +163,8 @@ size_t engine_send(engine *e, engine_burst *b, sleet_time now)
         n = fill_summary(e, b, &env);
     if (!n && !e->left)
         n = fill_data(e, b, &env);
+    if (!n && !e->left)
+        engine_settle(e); /* the last commit may have left */
     if (e->leaving && !e->outbox_n)
         e->left = true;
     return n;

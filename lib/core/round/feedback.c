@@ -83,9 +83,9 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
     owner_check(s, r, e, now);
 }
 
-static bool wants_gather(const struct round *r, const struct env *e, uint32_t rank)
+static bool wants_gather(const struct set *s, const struct round *r, const struct env *e, uint32_t rank)
 {
-    return r->joined && !r->closed && !gather_done_from(r, e, rank);
+    return r->joined && !r->closed && !gather_done_from(s, r, e, rank);
 }
 
 static bool wants_scatter(const struct round *r, uint32_t rank)
@@ -95,12 +95,12 @@ static bool wants_scatter(const struct round *r, uint32_t rank)
            (r->own.over >> rank & 1) && l->in_direct + l->in_repaired < r->lane[r->self].share;
 }
 
-static bool due(const struct round *r, const struct env *e, uint32_t rank, sleet_time now)
+static bool due(const struct set *s, const struct round *r, const struct env *e, uint32_t rank, sleet_time now)
 {
     const struct lane *l = &r->lane[rank];
     if (l->summary_due || l->holes_due)
         return true;
-    if (!wants_gather(r, e, rank) && !wants_scatter(r, rank))
+    if (!wants_gather(s, r, e, rank) && !wants_scatter(r, rank))
         return false;
     return l->since_summary >= SUMMARY_EVERY || !time_before(now, l->summary_at);
 }
@@ -134,9 +134,9 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
     struct lane *l = &r->lane[rank];
     struct member *m = &e->members[r->group.members[rank].slot];
     uint8_t bits[BITS_MAX / 8] = {0};
-    if (!due(r, e, rank, now))
+    if (!due(s, r, e, rank, now))
         return 0;
-    bool scatter = wants_scatter(r, rank) && (l->holes_due || !wants_gather(r, e, rank)) &&
+    bool scatter = wants_scatter(r, rank) && (l->holes_due || !wants_gather(s, r, e, rank)) &&
                    !l->summary_due;
     struct wire_summary w = {
         .set = s->layout.hash,
@@ -154,7 +154,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
     w.flags = (uint8_t)((over ? SUMMARY_SCATTER_OVER : 0) | (r->own.final && l->gather_pos >= r->own.commits ? SUMMARY_COMMITS_FINAL : 0) |
                         (s->open && s->open->number == s->own_round ? 0 : SUMMARY_CLOSED) |
                         (scatter ? SUMMARY_SCATTER_HOLES : 0));
-    if (scatter || wants_gather(r, e, rank))
+    if (scatter || wants_gather(s, r, e, rank))
         put_holes(&w, bits, r, rank, scatter);
     l->holes_due = !scatter && wants_scatter(r, rank);
     l->summary_due = false;
@@ -166,7 +166,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
     return wire_summary_encode(out, cap, &w);
 }
 
-sleet_time feedback_deadline(const struct round *r, const struct env *e)
+sleet_time feedback_deadline(const struct set *s, const struct round *r, const struct env *e)
 {
     sleet_time t = TIME_NEVER;
     for (uint32_t i = 0; i < r->group.n; i++) {
@@ -175,7 +175,7 @@ sleet_time feedback_deadline(const struct round *r, const struct env *e)
             continue;
         if (l->summary_due || l->holes_due)
             return (sleet_time){0};
-        if (wants_gather(r, e, i) || wants_scatter(r, i))
+        if (wants_gather(s, r, e, i) || wants_scatter(r, i))
             t = l->since_summary >= SUMMARY_EVERY ? (sleet_time){0} : time_min(t, l->summary_at);
     }
     return t;

@@ -71,7 +71,7 @@ enum fate gather_recv(struct set *s, struct round *r, const struct env *e, uint3
 }
 
 /* True when nothing more can come from the member as an owner. */
-bool gather_done_from(const struct round *r, const struct env *e, uint32_t rank)
+bool gather_done_from(const struct set *s, const struct round *r, const struct env *e, uint32_t rank)
 {
     const struct lane *l = &r->lane[rank];
     const struct group_member *g = &r->group.members[rank];
@@ -80,14 +80,34 @@ bool gather_done_from(const struct round *r, const struct env *e, uint32_t rank)
     if ((int)rank == r->self)
         return r->own.final;
     bool over = l->commits_final && (got >= l->commits_told || e->config->repair_off);
-    return got >= l->share || over || l->disagrees ||
-           !m->alive || m->boot_id != g->boot_id;
+    bool never = !m->sets[s->handle].attached && got == 0 && l->commits_told == 0;
+    return got >= l->share || over || never || l->disagrees || !m->alive ||
+           m->boot_id != g->boot_id;
 }
 
-bool gather_complete(const struct round *r, const struct env *e)
+/* Own commits on their way, and members that take the model in this very round have it:
+ * a node that needs nobody else must not run ahead of those who need it. */
+static bool served(const struct set *s, const struct round *r, const struct env *e, uint32_t rank,
+                   sleet_time now)
+{
+    const struct group_member *g = &r->group.members[rank];
+    const struct member *m = &e->members[g->slot];
+    const struct member_set *ms = &m->sets[s->handle];
+    if ((int)rank == r->self || !m->alive || m->boot_id != g->boot_id || !r->contributes ||
+        time_since(now, r->started) >= budget_now(&s->budget))
+        return true;
+    if (r->lane[rank].gather_pos < r->own.commits)
+        return false;
+    return g->contributes || ms->round != r->number || ms->closed;
+}
+
+bool gather_complete(const struct set *s, const struct round *r, const struct env *e, sleet_time now)
 {
     for (uint32_t i = 0; i < r->group.n; i++)
-        if (!gather_done_from(r, e, i))
+        if (!gather_done_from(s, r, e, i))
+            return false;
+    for (uint32_t i = 0; i < r->group.n; i++)
+        if (!served(s, r, e, i, now))
             return false;
     return true;
 }

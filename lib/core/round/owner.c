@@ -144,6 +144,7 @@ static uint64_t needed(const struct set *s, const struct round *r, const struct 
         }
         const struct member *m = &e->members[g->slot];
         if (m->alive && m->boot_id == g->boot_id && !r->lane[i].disagrees &&
+            m->sets[s->handle].attached &&
             m->sets[s->handle].round + e->config->absent_rounds >= r->number)
             need |= BIT(i);
     }

@@ -151,8 +151,8 @@ sleet_time owner_deadline(const struct set *, const struct round *);
 enum fate gather_recv(struct set *, struct round *, const struct env *, uint32_t rank,
                       const struct wire_data *, uint32_t fragment, sleet_time now);
 void gather_own(struct set *, struct round *, uint32_t number);
-bool gather_done_from(const struct round *, const struct env *, uint32_t rank);
-bool gather_complete(const struct round *, const struct env *);
+bool gather_done_from(const struct set *, const struct round *, const struct env *, uint32_t rank);
+bool gather_complete(const struct set *, const struct round *, const struct env *, sleet_time now);
 
 /* ---- feedback.c */
 void feedback_recv(struct set *, struct round *, const struct env *, uint32_t rank,
@@ -160,7 +160,7 @@ void feedback_recv(struct set *, struct round *, const struct env *, uint32_t ra
 /* The next summary due to `rank`, encoded into `out`; 0 if none. */
 size_t feedback_fill(struct set *, struct round *, const struct env *, uint32_t rank, uint8_t *out,
                      size_t cap, sleet_time now);
-sleet_time feedback_deadline(const struct round *, const struct env *);
+sleet_time feedback_deadline(const struct set *, const struct round *, const struct env *);
 
 /* ---- send.c */
 /* Body of the next data datagram to `rank`; 0 if none.  `counter` is the one it will leave with. */

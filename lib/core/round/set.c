@@ -158,7 +158,7 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
     p.fragments_lost = g.lost;
     p.fragments_unsent = g.unsent;
     r->flags = p.flags;
-    if (p.flags & SLEET_DEADLINE)
+    if (p.flags & (SLEET_DEADLINE | SLEET_JOINING))
         s->announced = SET_UNTOLD; /* those behind must not join what has closed here */
     r->closed = true;
     s->open = NULL;
@@ -222,7 +222,7 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
     for (uint32_t i = 0; i < r->own.commits; i++)
         gather_own(s, r, r->own.order[i]);
     owner_check(s, r, e, now);
-    if (gather_complete(r, e))
+    if (gather_complete(s, r, e, now))
         set_close(s, r, e, SLEET_OK, now);
 }
 
@@ -320,7 +320,7 @@ static void suspect_silent(struct set *s, struct round *r, const struct env *e, 
         return;
     for (uint32_t i = 0; i < r->group.n; i++) {
         struct member *m = &e->members[r->group.members[i].slot];
-        if ((int)i == r->self || gather_done_from(r, e, i) || time_since(now, m->heard) < limit)
+        if ((int)i == r->self || gather_done_from(s, r, e, i) || time_since(now, m->heard) < limit)
             continue;
         m->alive = false;
         LOG(&e->config->log, LOG_WARN, FAULT_REMOTE, "member-silent", F_X("node", m->node_id),
@@ -338,6 +338,8 @@ void set_expire(struct set *s, const struct env *e, sleet_time now)
         set_close(s, r, e, SLEET_OK, now);
     }
     uint64_t job = set_job_round(s, e);
+    if (s->open && s->open->number + e->config->window < job)
+        set_close(s, s->open, e, SLEET_OK, now); /* the others no longer serve it */
     for (uint32_t i = 0; i < ROUNDS_RING; i++) {
         r = s->ring[i];
         if (!r)
@@ -345,7 +347,7 @@ void set_expire(struct set *s, const struct env *e, sleet_time now)
         owner_check(s, r, e, now);
         if (r == s->open)
             suspect_silent(s, r, e, now);
-        if (r == s->open && gather_complete(r, e))
+        if (r == s->open && gather_complete(s, r, e, now))
             set_close(s, r, e, SLEET_OK, now);
         if (r != s->open && r->number + e->config->window < job)
             retire(s, e, i);
@@ -360,10 +362,13 @@ sleet_time set_deadline(const struct set *s, const struct env *e, sleet_time now
         if (!time_before(now, look))
             look = time_add(now, MS(50));
         t = time_min(t, time_min(s->open->deadline, look));
+        sleet_time served = time_add(s->open->started, budget_now(&s->budget));
+        if (time_before(now, served))
+            t = time_min(t, served); /* see gather_complete() */
     }
     for (uint32_t i = 0; i < ROUNDS_RING; i++)
         if (s->ring[i])
-            t = time_min(t, time_min(owner_deadline(s, s->ring[i]), feedback_deadline(s->ring[i], e)));
+            t = time_min(t, time_min(owner_deadline(s, s->ring[i]), feedback_deadline(s, s->ring[i], e)));
     return t;
 }
 
