@@ -39,22 +39,28 @@ static void retire(struct set *s, const struct env *e, uint32_t slot)
     s->ring[slot] = NULL;
 }
 
-/* The round `number`, pinned now if it is new; NULL outside the window. */
-struct round *set_round(struct set *s, const struct env *e, uint64_t number, sleet_time now)
+/* The round `number` with its group pinned, made if it is new. */
+static struct round *pin(struct set *s, const struct env *e, uint64_t number, sleet_time now)
 {
     struct group g;
-    struct round *r = find(s, number);
-    uint64_t job = set_job_round(s, e);
-    if (r || !s->attached || number == 0 || number > job + 1 ||
-        number + e->config->window < job)
-        return r;
-    r = s->ring[number % ROUNDS_RING];
-    if ((r && (r->number > number || r == s->open)) || !set_group(s, e, number, &g))
+    struct round **slot = &s->ring[number % ROUNDS_RING];
+    if (*slot && (*slot)->number == number)
+        return *slot;
+    if ((*slot && ((*slot)->number > number || *slot == s->open)) || !set_group(s, e, number, &g))
         return NULL;
     retire(s, e, number % ROUNDS_RING);
-    r = round_new(&s->layout, &g, group_rank(&g, e->members[0].node_id), number, now);
-    s->ring[number % ROUNDS_RING] = r;
-    return r;
+    *slot = round_new(&s->layout, &g, group_rank(&g, e->members[0].node_id), number, now);
+    return *slot;
+}
+
+/* The same for a round that a datagram names; NULL outside the window. */
+struct round *set_round(struct set *s, const struct env *e, uint64_t number, sleet_time now)
+{
+    struct round *r = find(s, number);
+    uint64_t job = set_job_round(s, e);
+    if (r || !s->attached || number == 0 || number > job + 1 || number + e->config->window < job)
+        return r;
+    return pin(s, e, number, now);
 }
 
 static size_t tensor_bytes(const struct set *s, uint32_t t)
@@ -259,7 +265,7 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
         drop_pending(s);
         return;
     }
-    struct round *r = set_round(s, e, number, now);
+    struct round *r = pin(s, e, number, now);
     if (r && !r->joined)
         join(s, r, e, now);
     else if (late) {
