@@ -1,0 +1,361 @@
+/* command.c - the commands of docs/control.md. */
+#include "control.h"
+#include "log.h"
+#include "loop.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+
+#define ELEMENTS_MAX (UINT64_C(1) << 40)
+#define DEADLINE_MAX_NS INT64_C(3600000000000)
+#define WORDS_MAX 9
+
+struct call {
+    struct control *k;
+    struct client *c;
+    int argc; /* words after the command */
+    char *argv[WORDS_MAX];
+};
+
+static void fail(struct client *c, int error, const char *text)
+{
+    control_say(c, "%d %s", control_code_of(error), text ? text : control_error_text(error));
+}
+
+static bool number(const char *word, uint64_t max, uint64_t *out)
+{
+    char *end;
+    errno = 0;
+    *out = strtoull(word, &end, 10);
+    return word[0] >= '0' && word[0] <= '9' && *end == '\0' && errno == 0 && *out <= max;
+}
+
+static bool real(const char *word, double *out)
+{
+    char *end;
+    *out = strtod(word, &end);
+    return end != word && *end == '\0' && isfinite(*out);
+}
+
+/* The slot of a handle that belongs to the caller; NULL after answering. */
+static struct slot *own_slot(const struct call *a, int *handle)
+{
+    uint64_t h;
+    if (number(a->argv[0], ENGINE_SETS_MAX - 1, &h) && a->k->slots[h].owner == a->c) {
+        *handle = (int)h;
+        return &a->k->slots[h];
+    }
+    control_say(a->c, "404 no set %s is registered on this connection", a->argv[0]);
+    return NULL;
+}
+
+/* ---- defining and registering --------------------------------------------------- */
+
+static void forget(struct definition *def)
+{
+    free(def->tensors);
+    *def = (struct definition){0};
+}
+
+static void do_set(const struct call *a)
+{
+    struct definition *def = &a->c->def;
+    forget(def);
+    if (strcmp(a->argv[1], "model") != 0 || !control_decode(def->name, a->argv[0])) {
+        forget(def);
+        fail(a->c, SLEET_EINVAL, "set NAME model: bad name or payload");
+        return;
+    }
+    control_say(a->c, "200 ok");
+}
+
+static void do_tensor(const struct call *a)
+{
+    struct definition *def = &a->c->def;
+    engine_tensor t = {.dtype = SLEET_F32};
+    if (!def->name[0]) {
+        fail(a->c, SLEET_ESTATE, "tensor: say `set` first");
+        return;
+    }
+    if (!control_decode(t.name, a->argv[0]) || strcmp(a->argv[1], "f32") != 0 ||
+        !number(a->argv[2], ELEMENTS_MAX, &t.count)) {
+        fail(a->c, SLEET_EINVAL, "tensor NAME f32 COUNT: bad name, dtype or count");
+        return;
+    }
+    if (def->count == SLEET_TENSORS_MAX) {
+        fail(a->c, SLEET_ELIMIT, "too many tensors in one set");
+        return;
+    }
+    for (uint32_t i = 0; i < def->count; i++)
+        if (strcmp(def->tensors[i].name, t.name) == 0) {
+            fail(a->c, SLEET_EEXIST, "the set has a tensor of this name already");
+            return;
+        }
+    if (def->count == def->cap) {
+        uint32_t cap = def->cap ? 2 * def->cap : 16;
+        engine_tensor *grown = realloc(def->tensors, cap * sizeof *grown);
+        if (!grown) {
+            fail(a->c, SLEET_ENOMEM, NULL);
+            return;
+        }
+        def->tensors = grown;
+        def->cap = cap;
+    }
+    def->tensors[def->count++] = t;
+    def->half += control_align(4 * t.count, CONTROL_ALIGN);
+    control_say(a->c, "200 ok");
+}
+
+/* Shared memory and pointer tables of a slot. */
+static bool slot_map(struct slot *s, const struct definition *def)
+{
+    s->buffers = calloc(2 * (size_t)def->count, sizeof *s->buffers);
+    if (!s->buffers || !shm_create(&s->shm, control_shared_bytes(def->half))) {
+        free(s->buffers);
+        s->buffers = NULL;
+        return false;
+    }
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < def->count; i++) {
+        s->buffers[i] = s->shm.map + at;
+        s->buffers[def->count + i] = s->shm.map + def->half + at;
+        at += control_align(4 * def->tensors[i].count, CONTROL_ALIGN);
+    }
+    s->count = def->count;
+    return true;
+}
+
+static void slot_free(struct control *k, int handle)
+{
+    struct slot *s = &k->slots[handle];
+    engine_detach(k->d->engine, handle, k->d->now);
+    shm_destroy(&s->shm);
+    free(s->buffers);
+    *s = (struct slot){.shm.fd = -1};
+}
+
+static bool register_set(const struct call *a, const struct definition *def)
+{
+    struct control *k = a->k;
+    char line[80];
+    for (int i = 0; i < ENGINE_SETS_MAX; i++)
+        if (k->slots[i].owner && strcmp(k->slots[i].name, def->name) == 0) {
+            control_say(a->c, "409 the process with pid %d contributes to set %s on this node",
+                        (int)k->slots[i].owner->pid, def->name);
+            return false;
+        }
+    int handle = engine_register(k->d->engine, def->name, SLEET_MODEL, def->tensors, def->count,
+                                 k->d->now);
+    if (handle < 0 || handle >= ENGINE_SETS_MAX) {
+        fail(a->c, handle < 0 ? handle : SLEET_ELIMIT, NULL);
+        return false;
+    }
+    struct slot *s = &k->slots[handle];
+    if (!slot_map(s, def)) {
+        slot_free(k, handle);
+        control_say(a->c, "507 no %" PRIu64 " bytes of shared memory",
+                    control_shared_bytes(def->half));
+        return false;
+    }
+    s->owner = a->c;
+    strcpy(s->name, def->name);
+    snprintf(line, sizeof line, "201 %d %" PRIu64 "\n", handle, s->shm.bytes);
+    if (!control_say_fd(a->c, line, s->shm.fd))
+        a->c->closing = true;
+    shm_close_fd(&s->shm);
+    return true;
+}
+
+static void do_register(const struct call *a)
+{
+    struct definition *def = &a->c->def;
+    if (!def->name[0] || def->count == 0) {
+        fail(a->c, SLEET_ESTATE, "register: say `set` and `tensor` first");
+        return;
+    }
+    if (register_set(a, def))
+        SAY(LOG_INFO, FAULT_NONE, "trainer-attached", F_S("set", def->name),
+            F_U("pid", a->c->pid), F_U("tensors", def->count));
+    forget(def);
+}
+
+/* ---- rounds ------------------------------------------------------------------------ */
+
+static void do_start(const struct call *a)
+{
+    int handle;
+    uint64_t seq, deadline, quorum, exact;
+    sleet_round_options o = {.size = sizeof o};
+    struct slot *s = own_slot(a, &handle);
+    if (!s)
+        return;
+    if (!number(a->argv[1], UINT64_MAX, &seq) ||
+        !number(a->argv[2], (uint64_t)DEADLINE_MAX_NS, &deadline) || !real(a->argv[3], &o.weight) ||
+        !real(a->argv[4], &o.least_coverage) || !number(a->argv[5], UINT32_MAX, &quorum) ||
+        !number(a->argv[6], UINT32_MAX, &exact) || deadline == 0 || o.weight <= 0 ||
+        o.least_coverage < 0 || o.least_coverage > 1) {
+        fail(a->c, SLEET_EINVAL, "start: a value is malformed or out of range");
+        return;
+    }
+    o.deadline_ns = (int64_t)deadline;
+    o.quorum = (uint32_t)quorum;
+    o.exact = exact != 0;
+    engine_start_args args = {.send = (const void *const *)s->buffers,
+                              .result = s->buffers + s->count, .options = o};
+    int error = a->k->d->left ? SLEET_ELEFT
+                              : engine_start(a->k->d->engine, handle, &args, a->k->d->now);
+    if (error) {
+        fail(a->c, error, error == SLEET_ESCHEMA && s->schema[0] ? s->schema : NULL);
+        return;
+    }
+    s->seq = seq;
+    s->open = true;
+    control_say(a->c, "200 started");
+}
+
+static void do_cancel(const struct call *a)
+{
+    int handle;
+    if (!own_slot(a, &handle))
+        return;
+    engine_cancel(a->k->d->engine, handle, a->k->d->now);
+    control_say(a->c, "200 cancelled");
+}
+
+static void do_job(const struct call *a)
+{
+    const struct daemon *d = a->k->d;
+    engine_set info = {.trainers = 0};
+    int handle;
+    if (a->argc > 0) {
+        if (!own_slot(a, &handle))
+            return;
+        if (!engine_get_set(d->engine, handle, &info, d->now)) {
+            fail(a->c, SLEET_EPROTO, "the engine does not know this set");
+            return;
+        }
+    }
+    control_say(a->c, "212 %" PRIu64 " %u %u %u %" PRIu64 " %d", d->config->node_id, d->nodes_known,
+                engine_nodes_alive(d->engine, d->now), info.trainers, info.job_round,
+                info.schema_differs);
+}
+
+void command_events(struct control *k)
+{
+    engine_event ev;
+    while (engine_poll(k->d->engine, &ev)) {
+        if (ev.set < 0 || ev.set >= ENGINE_SETS_MAX || !k->slots[ev.set].owner)
+            continue;
+        struct slot *s = &k->slots[ev.set];
+        if (ev.type == EVENT_SCHEMA) {
+            snprintf(s->schema, sizeof s->schema, "%s", ev.text);
+            control_say(s->owner, "151 schema %d %s", ev.set, s->schema);
+            SAY(LOG_ERROR, FAULT_LOCAL, "schema-differs", F_S("set", s->name), F_S("text", ev.text));
+            continue;
+        }
+        const sleet_report *r = &ev.report;
+        if (s->open)
+            control_say(s->owner,
+                        "150 round %d %" PRIu64 " %d %" PRIu64 " %" PRIu64 " %.17g %u %u %u %u %" PRId64
+                        " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+                        ev.set, s->seq, ev.error, r->round, r->skipped, r->coverage, r->group_size,
+                        r->expected, r->flags, r->low_in_a_row, r->elapsed_ns, r->fragments_expected,
+                        r->fragments_direct, r->fragments_repaired, r->fragments_late,
+                        r->fragments_lost, r->fragments_unsent);
+        s->open = false;
+    }
+}
+
+void command_cancel_all(struct control *k)
+{
+    for (int i = 0; i < ENGINE_SETS_MAX; i++)
+        if (k->slots[i].owner)
+            engine_cancel(k->d->engine, i, k->d->now);
+}
+
+/* ---- for everybody -------------------------------------------------------------------- */
+
+static void say_json(const struct call *a, char *json)
+{
+    if (json)
+        control_say_text(a->c, "211 ", json);
+    else
+        fail(a->c, SLEET_ENOMEM, NULL);
+    free(json);
+}
+
+static void do_status(const struct call *a) { say_json(a, status_json(a->k)); }
+static void do_peers(const struct call *a) { say_json(a, status_peers_json(a->k)); }
+
+static void do_rounds(const struct call *a)
+{
+    char name[SLEET_NAME_MAX + 1];
+    if (a->argc > 0 && !control_decode(name, a->argv[0]))
+        fail(a->c, SLEET_EINVAL, "rounds NAME: bad name");
+    else
+        say_json(a, status_rounds_json(a->k, a->argc > 0 ? name : NULL));
+}
+
+static void do_leave(const struct call *a)
+{
+    loop_leave(a->k->d, false);
+    control_say(a->c, "200 left");
+}
+
+static void do_shutdown(const struct call *a)
+{
+    loop_leave(a->k->d, true);
+    control_say(a->c, "200 going down");
+}
+
+static void do_quit(const struct call *a)
+{
+    control_say(a->c, "200 bye");
+    a->c->closing = true;
+}
+
+static const struct {
+    const char *name;
+    int least, most; /* words after it */
+    void (*run)(const struct call *);
+} commands[] = {
+    {"status", 0, 0, do_status},     {"peers", 0, 0, do_peers},
+    {"rounds", 0, 1, do_rounds},     {"leave", 0, 0, do_leave},
+    {"shutdown", 0, 0, do_shutdown}, {"quit", 0, 0, do_quit},
+    {"set", 2, 2, do_set},           {"tensor", 3, 3, do_tensor},
+    {"register", 0, 0, do_register}, {"start", 7, 7, do_start},
+    {"cancel", 1, 1, do_cancel},     {"job", 0, 1, do_job},
+};
+
+void command_run(struct control *k, struct client *c, char *line)
+{
+    struct call a = {.k = k, .c = c};
+    char *rest = NULL;
+    const char *name = strtok_r(line, " ", &rest);
+    while (a.argc < WORDS_MAX && (a.argv[a.argc] = strtok_r(NULL, " ", &rest)))
+        a.argc++;
+    command_events(k); /* a round that has closed belongs to the start before this line */
+    for (size_t i = 0; name && i < sizeof commands / sizeof *commands; i++) {
+        if (strcmp(commands[i].name, name) != 0)
+            continue;
+        if (a.argc < commands[i].least || a.argc > commands[i].most)
+            control_say(c, "400 %s takes %d to %d words, see docs/control.md", name,
+                        commands[i].least, commands[i].most);
+        else
+            commands[i].run(&a);
+        return;
+    }
+    control_say(c, "400 unknown command; there are status peers rounds leave shutdown quit set "
+                   "tensor register start cancel job");
+}
+
+void command_drop(struct control *k, struct client *c)
+{
+    for (int i = 0; i < ENGINE_SETS_MAX; i++)
+        if (k->slots[i].owner == c) {
+            SAY(LOG_INFO, FAULT_NONE, "trainer-gone", F_S("set", k->slots[i].name),
+                F_U("pid", c->pid));
+            slot_free(k, i);
+        }
+    forget(&c->def);
+}

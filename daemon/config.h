@@ -1,0 +1,60 @@
+/* config.h - the daemon's options: one table; INI, environment, command line.
+ * Later sources win: default, file, SLEET_SECTION_KEY, --section.key=value. */
+#ifndef DAEMON_CONFIG_H
+#define DAEMON_CONFIG_H
+#include "base/log.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* X(id, section, key, type, default, lowest, highest, help) */
+#define CONFIG_MAP(X)                                                                       \
+    X(ID, "node", "id", NUMBER, "", 1, 18446744073709551615.0,                              \
+      "this node's number, unique in the job")                                              \
+    X(LISTEN, "node", "listen", ADDRESS, "127.0.0.1:7700", 0, 0,                            \
+      "UDP host:port; [host]:port for IPv6; no host: all addresses; port 0: any free one")  \
+    X(CONTROL, "node", "control", TEXT, "", 0, 107,                                         \
+      "path of the control socket; empty: $XDG_RUNTIME_DIR/sleet.sock or /tmp/sleet-UID.sock") \
+    X(NAME, "job", "name", TEXT, "sleet", 1, 63, "the job's name, the same on all nodes")   \
+    X(SECURITY, "job", "security", SECURITY, "none", 0, 0,                                  \
+      "none: datagrams are neither encrypted nor authenticated")                            \
+    X(PEERS, "job", "peers", LIST, "", 0, 0,                                                \
+      "host:port of the other nodes, separated by commas; may name this node as well")      \
+    X(RATE, "job", "rate_mbit", NUMBER, "100", 0.001, 1000000,                              \
+      "most Mbit of datagrams a second from this node")                                     \
+    X(LOSS, "emulate", "loss", NUMBER, "0", 0, 1,                                           \
+      "emulated: share of datagrams dropped on receipt")                                    \
+    X(SEED, "emulate", "seed", NUMBER, "0", 0, 18446744073709551615.0,                      \
+      "seed of all random choices; 0: a new one at each start")                             \
+    X(LEVEL, "log", "level", LEVEL, "info", 0, 0, "debug, info, warn or error")
+
+enum config_id {
+#define X(id, ...) CONFIG_##id,
+    CONFIG_MAP(X)
+#undef X
+        CONFIG_COUNT
+};
+
+struct config {
+    char *text[CONFIG_COUNT];   /* owned; what is in force */
+    char *origin[CONFIG_COUNT]; /* owned; "FILE:LINE", "SLEET_X", "--x" or "default" */
+    int rank[CONFIG_COUNT];     /* of the source, higher wins */
+    /* The same, parsed: */
+    uint64_t node_id, seed;
+    double rate_mbit, loss;
+    log_level level;
+    bool check_only;
+};
+
+/* Fill `c` from all sources.  0 to go on; otherwise the process should exit
+ * with the result minus 1 (1: help was printed, 2: failed, 3: usage); errors
+ * and their fixes have been printed to stderr. */
+int config_load(struct config *c, int argc, char **argv);
+
+/* Print what is in force as a file that parses to the same. */
+void config_print(const struct config *c, FILE *out);
+void config_free(struct config *c);
+
+/* Split "host:port", "[host]:port", ":port"; false if malformed.  `host` has room for 256. */
+bool config_split_address(const char *text, char host[256], char port[6]);
+#endif

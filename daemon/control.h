@@ -1,0 +1,89 @@
+/* control.h - the control socket: connections, commands, sets with a trainer.
+ * docs/control.md is the protocol. */
+#ifndef DAEMON_CONTROL_H
+#define DAEMON_CONTROL_H
+#include "client/protocol.h"
+#include "config.h"
+#include "engine.h"
+#include "shm.h"
+#include "udp.h"
+#include <ev.h>
+#include <sys/types.h>
+
+#define CONTROL_CLIENTS_MAX 64
+#define CONTROL_OUTPUT_MAX (4u * 1024 * 1024) /* bytes waiting for one client */
+
+/* A set being defined by `set` and `tensor`. */
+struct definition {
+    char name[SLEET_NAME_MAX + 1]; /* "": none */
+    engine_tensor *tensors;
+    uint32_t count, cap;
+    uint64_t half; /* bytes of the send buffers */
+};
+
+struct client {
+    int fd; /* -1: free */
+    pid_t pid;
+    ev_io io;
+    char in[CONTROL_LINE_MAX];
+    size_t have;
+    char *out; /* owned; `filled` bytes of which `sent` are out */
+    size_t out_cap, filled, sent;
+    bool closing; /* after the output is out */
+    struct definition def;
+};
+
+/* What the shell keeps of an engine set; index = handle. */
+struct slot {
+    struct client *owner; /* NULL: no trainer */
+    char name[SLEET_NAME_MAX + 1];
+    struct shm shm;
+    void **buffers; /* 2 * count: send, then result */
+    uint32_t count;
+    uint64_t seq;
+    bool open;
+    char schema[256];
+};
+
+struct daemon; /* loop.h */
+
+struct control {
+    struct daemon *d;
+    int fd;
+    char path[108];
+    dev_t dev; /* of our socket file, so that only ours is removed */
+    ino_t ino;
+    ev_io io;
+    struct client clients[CONTROL_CLIENTS_MAX];
+    struct slot slots[ENGINE_SETS_MAX];
+};
+
+/* Bind and listen; a stale file is reclaimed, a live one refused.  False after
+ * printing the reason. */
+bool control_open(struct control *, struct daemon *, const char *path);
+void control_start(struct control *, struct ev_loop *);
+/* Close all connections and remove the socket file. */
+void control_close(struct control *);
+
+/* Append a line (LF added) to the client's output. */
+void control_say(struct client *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same for a text of any length. */
+void control_say_text(struct client *, const char *prefix, const char *text);
+/* Send a line with a descriptor at once. */
+bool control_say_fd(struct client *, const char *line, int fd);
+/* Push all waiting output. */
+void control_flush(struct control *);
+
+/* command.c: run one line, freeing of what a client holds, events to clients. */
+void command_run(struct control *, struct client *, char *line);
+void command_drop(struct control *, struct client *);
+void command_events(struct control *);
+/* End all open rounds: before leaving. */
+void command_cancel_all(struct control *);
+
+/* status.c: texts made by cJSON; NULL when out of memory, freed by free(). */
+char *status_json(const struct control *);
+char *status_peers_json(const struct control *);
+/* `name`: one set, or NULL for all. */
+char *status_rounds_json(const struct control *, const char *name);
+#endif

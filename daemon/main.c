@@ -1,0 +1,32 @@
+/* main.c - sleetd: options, one line that says where it listens, the loop. */
+#include "log.h"
+#include "loop.h"
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    static struct daemon d;
+    struct config c;
+    int stop = config_load(&c, argc, argv);
+    if (stop || c.check_only) {
+        if (!stop)
+            config_print(&c, stdout);
+        config_free(&c);
+        return stop ? stop - 1 : EXIT_SUCCESS;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    logger_sink(c.level);
+    bool ok = loop_open(&d, &c);
+    if (ok) {
+        printf("sleetd node=%" PRIu64 " listen=%s control=%s pid=%d\n", c.node_id, d.udp.address,
+               d.control.path, (int)getpid());
+        fflush(stdout);
+        loop_run(&d);
+    }
+    loop_close(&d);
+    config_free(&c);
+    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}

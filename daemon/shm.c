@@ -1,0 +1,40 @@
+/* shm.c - memfd with seals. */
+#define _GNU_SOURCE 1
+#include "shm.h"
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+bool shm_create(struct shm *s, uint64_t bytes)
+{
+    *s = (struct shm){.fd = -1, .bytes = bytes};
+    s->fd = memfd_create("sleet-set", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (s->fd < 0)
+        return false;
+    if (ftruncate(s->fd, (off_t)bytes) == 0 && posix_fallocate(s->fd, 0, (off_t)bytes) == 0 &&
+        fcntl(s->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
+        void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
+        if (map != MAP_FAILED) {
+            s->map = map;
+            return true;
+        }
+    }
+    shm_close_fd(s);
+    return false;
+}
+
+void shm_close_fd(struct shm *s)
+{
+    if (s->fd >= 0)
+        close(s->fd);
+    s->fd = -1;
+}
+
+void shm_destroy(struct shm *s)
+{
+    shm_close_fd(s);
+    if (s->map)
+        munmap(s->map, s->bytes);
+    *s = (struct shm){.fd = -1};
+}

@@ -1,0 +1,20 @@
+/* shm.h - sealed shared memory for one set. */
+#ifndef DAEMON_SHM_H
+#define DAEMON_SHM_H
+#include <stdbool.h>
+#include <stdint.h>
+
+struct shm {
+    int fd; /* to be passed to the trainer; -1: none */
+    uint8_t *map;
+    uint64_t bytes;
+};
+
+/* Create, reserve (no SIGBUS later), seal against shrinking and growing, map.
+ * False when memory does not suffice; nothing is then held. */
+bool shm_create(struct shm *, uint64_t bytes);
+
+/* Close the descriptor once it has been passed; the mapping stays. */
+void shm_close_fd(struct shm *);
+void shm_destroy(struct shm *);
+#endif

@@ -1,0 +1,205 @@
+/* status.c - what an operator sees, as JSON. */
+#include "loop.h"
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+
+#define ROUNDS_MAX 64    /* rounds of a set in a reply */
+#define SILENT_ROUNDS 3u /* rounds without a contribution until a peer is named */
+
+static double num(uint64_t v) { return (double)v; }
+
+static void add_id(cJSON *to, const char *key, uint64_t id)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, id);
+    cJSON_AddStringToObject(to, key, text);
+}
+
+static void add_ms(cJSON *to, const char *key, sleet_duration d)
+{
+    if (d < 0)
+        cJSON_AddNullToObject(to, key);
+    else
+        cJSON_AddNumberToObject(to, key, (double)d / 1e6);
+}
+
+static void add_side(cJSON *to, const char *key, const ledger_side *side)
+{
+    cJSON *o = cJSON_AddObjectToObject(to, key);
+    cJSON_AddNumberToObject(o, "expected", num(side->expected));
+#define LEDGER_X(field) cJSON_AddNumberToObject(o, #field, num(side->field));
+    LEDGER_FATE_MAP(LEDGER_X)
+#undef LEDGER_X
+}
+
+static char *finish(cJSON *root)
+{
+    char *text = cJSON_PrintUnformatted(root);
+    cJSON_Delete(root);
+    return text;
+}
+
+static void add_set(cJSON *list, const struct slot *s, int handle, const engine_set *e)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "name", e->name);
+    cJSON_AddNumberToObject(o, "handle", handle);
+    cJSON_AddNumberToObject(o, "hash", e->hash);
+    cJSON_AddNumberToObject(o, "tensors", e->tensors);
+    cJSON_AddNumberToObject(o, "elements", num(e->elements));
+    cJSON_AddBoolToObject(o, "attached", e->attached);
+    cJSON_AddNumberToObject(o, "pid", s->owner ? s->owner->pid : 0);
+    cJSON_AddBoolToObject(o, "joining", e->joining);
+    cJSON_AddBoolToObject(o, "schema_differs", e->schema_differs);
+    cJSON_AddStringToObject(o, "schema", s->schema);
+    cJSON_AddNumberToObject(o, "trainers", e->trainers);
+    cJSON_AddNumberToObject(o, "round", num(e->round));
+    cJSON_AddNumberToObject(o, "job_round", num(e->job_round));
+    cJSON_AddNumberToObject(o, "rounds", num(e->rounds));
+    cJSON_AddNumberToObject(o, "coverage", e->coverage);
+    add_ms(o, "budget_ms", e->budget);
+    add_ms(o, "longest_wait_ms", e->longest_wait);
+    add_side(o, "scatter", &e->scatter);
+    add_side(o, "gather", &e->gather);
+    cJSON_AddItemToArray(list, o);
+}
+
+static void add_counters(cJSON *root, const struct daemon *d)
+{
+    engine_counters n;
+    engine_get_counters(d->engine, &n);
+    cJSON *o = cJSON_AddObjectToObject(root, "datagrams");
+#define ENGINE_X(field, help) cJSON_AddNumberToObject(o, #field, num(n.field));
+    ENGINE_COUNTER_MAP(ENGINE_X)
+#undef ENGINE_X
+    cJSON_AddNumberToObject(o, "refused", num(d->udp.send_errors));
+    o = cJSON_AddObjectToObject(root, "emulated");
+    cJSON_AddStringToObject(o, "label", "emulated");
+    cJSON_AddNumberToObject(o, "loss", d->config->loss);
+    add_id(o, "seed", d->config->seed);
+    cJSON_AddNumberToObject(o, "dropped", num(d->udp.emulated_drops));
+}
+
+static void add_memory(cJSON *root, const struct control *k)
+{
+    uint64_t shared = 0;
+    for (int i = 0; i < ENGINE_SETS_MAX; i++)
+        shared += k->slots[i].shm.bytes;
+    uint64_t shell = sizeof(struct daemon) + (uint64_t)UDP_BATCH * UDP_MESSAGE_MAX;
+    for (int i = 0; i < CONTROL_CLIENTS_MAX; i++)
+        shell += k->clients[i].out_cap + k->clients[i].def.cap * sizeof(engine_tensor);
+    cJSON_AddNumberToObject(root, "memory_bound_bytes",
+                            num(engine_memory_bound_bytes(k->d->engine) + shell + shared));
+    cJSON_AddNumberToObject(root, "shared_bytes", num(shared));
+}
+
+static void add_silent(cJSON *root, const struct daemon *d)
+{
+    static engine_peer peers[ENGINE_PEERS_MAX];
+    cJSON *list = cJSON_AddArrayToObject(root, "silent");
+    uint32_t n = engine_get_peers(d->engine, peers, ENGINE_PEERS_MAX, d->now);
+    for (uint32_t i = 0; i < n; i++) {
+        char id[24];
+        snprintf(id, sizeof id, "%" PRIu64, peers[i].node_id);
+        if (peers[i].silent_rounds >= SILENT_ROUNDS && peers[i].node_id)
+            cJSON_AddItemToArray(list, cJSON_CreateString(id));
+    }
+}
+
+char *status_json(const struct control *k)
+{
+    const struct daemon *d = k->d;
+    const struct config *c = d->config;
+    char version[32];
+    cJSON *root = cJSON_CreateObject();
+    snprintf(version, sizeof version, "%d.%d.%d", SLEET_VERSION_MAJOR, SLEET_VERSION_MINOR,
+             SLEET_VERSION_PATCH);
+    cJSON_AddStringToObject(root, "version", version);
+    add_id(root, "node_id", c->node_id);
+    cJSON_AddNumberToObject(root, "pid", getpid());
+    cJSON_AddStringToObject(root, "job", c->text[CONFIG_NAME]);
+    cJSON_AddStringToObject(root, "security", c->text[CONFIG_SECURITY]);
+    cJSON_AddStringToObject(root, "listen", d->udp.address);
+    cJSON_AddStringToObject(root, "control", k->path);
+    cJSON_AddNumberToObject(root, "uptime_s", (double)time_since(d->now, d->started) / 1e9);
+    cJSON_AddBoolToObject(root, "left", d->left);
+    cJSON_AddNumberToObject(root, "nodes_known", d->nodes_known);
+    cJSON_AddNumberToObject(root, "nodes_alive", engine_nodes_alive(d->engine, d->now));
+    cJSON_AddNumberToObject(root, "rate_mbit", c->rate_mbit);
+    add_memory(root, k);
+    cJSON_AddNumberToObject(root, "rcvbuf_bytes", d->udp.rcvbuf);
+    cJSON_AddBoolToObject(root, "gso", d->udp.gso);
+    cJSON_AddBoolToObject(root, "gro", d->udp.gro);
+    add_counters(root, d);
+    cJSON *sets = cJSON_AddArrayToObject(root, "sets");
+    engine_set e;
+    for (int i = 0; i < ENGINE_SETS_MAX; i++)
+        if (engine_get_set(d->engine, i, &e, d->now))
+            add_set(sets, &k->slots[i], i, &e);
+    add_silent(root, d);
+    return finish(root);
+}
+
+char *status_peers_json(const struct control *k)
+{
+    static engine_peer peers[ENGINE_PEERS_MAX];
+    cJSON *root = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(root, "peers");
+    uint32_t n = engine_get_peers(k->d->engine, peers, ENGINE_PEERS_MAX, k->d->now);
+    for (uint32_t i = 0; i < n; i++) {
+        const engine_peer *p = &peers[i];
+        char address[80];
+        cJSON *o = cJSON_CreateObject();
+        udp_format(&p->addr, address);
+        add_id(o, "node_id", p->node_id);
+        cJSON_AddStringToObject(o, "address", address);
+        cJSON_AddBoolToObject(o, "alive", p->alive);
+        cJSON_AddBoolToObject(o, "left", p->left);
+        add_ms(o, "silent_ms", p->silent);
+        add_ms(o, "rtt_ms", p->rtt);
+        cJSON_AddNumberToObject(o, "sent", num(p->sent));
+        cJSON_AddNumberToObject(o, "received", num(p->received));
+        cJSON_AddNumberToObject(o, "lost", num(p->lost));
+        cJSON_AddNumberToObject(o, "round", num(p->round));
+        cJSON_AddBoolToObject(o, "contributing", p->contributing);
+        cJSON_AddNumberToObject(o, "silent_rounds", p->silent_rounds);
+        cJSON_AddNumberToObject(o, "coverage", p->coverage);
+        cJSON_AddItemToArray(list, o);
+    }
+    return finish(root);
+}
+
+static void add_rounds(cJSON *to, const struct daemon *d, int handle)
+{
+    static engine_round rounds[ROUNDS_MAX];
+    cJSON *list = cJSON_AddArrayToObject(to, "rounds");
+    uint32_t n = engine_get_rounds(d->engine, handle, rounds, ROUNDS_MAX);
+    for (uint32_t i = 0; i < n; i++) {
+        const engine_round *r = &rounds[i];
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddNumberToObject(o, "round", num(r->round));
+        cJSON_AddBoolToObject(o, "final", r->final);
+        cJSON_AddBoolToObject(o, "joined", r->joined);
+        cJSON_AddNumberToObject(o, "group_size", r->group_size);
+        cJSON_AddNumberToObject(o, "flags", r->flags);
+        cJSON_AddNumberToObject(o, "coverage", r->coverage);
+        add_ms(o, "elapsed_ms", r->elapsed);
+        add_side(o, "scatter", &r->scatter);
+        add_side(o, "gather", &r->gather);
+        cJSON_AddItemToArray(list, o);
+    }
+}
+
+char *status_rounds_json(const struct control *k, const char *name)
+{
+    cJSON *root = cJSON_CreateObject(), *sets = cJSON_AddArrayToObject(root, "sets");
+    engine_set e;
+    for (int i = 0; i < ENGINE_SETS_MAX; i++) {
+        if (!engine_get_set(k->d->engine, i, &e, k->d->now) || (name && strcmp(name, e.name) != 0))
+            continue;
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddStringToObject(o, "name", e.name);
+        add_rounds(o, k->d, i);
+        cJSON_AddItemToArray(sets, o);
+    }
+    return finish(root);
+}

@@ -1,0 +1,42 @@
+/* udp.h - the daemon's one UDP socket: batches in, bursts out.
+ * Knows the engine for the bytes it carries, not for their meaning. */
+#ifndef DAEMON_UDP_H
+#define DAEMON_UDP_H
+#include "base/rng.h"
+#include "config.h"
+#include "engine.h"
+
+#define UDP_BATCH 16                   /* messages a system call */
+#define UDP_MESSAGE_MAX 65536          /* bytes; coalesced by GRO */
+#define UDP_RCVBUF (8 * 1024 * 1024)   /* bytes asked of the kernel */
+
+struct udp {
+    int fd;
+    bool inet6, gso, gro;
+    int rcvbuf; /* bytes granted, as setsockopt counts them */
+    double loss;
+    sleet_rng rng;
+    uint64_t emulated_drops;  /* datagrams dropped on purpose */
+    uint64_t send_errors;     /* datagrams the kernel refused */
+    uint32_t overflow_seen;   /* last SO_RXQ_OVFL */
+    char address[300];        /* host:port really bound */
+    uint8_t *buffers;         /* UDP_BATCH * UDP_MESSAGE_MAX */
+};
+
+/* Open and bind; false after printing the reason to stderr. */
+bool udp_open(struct udp *, const struct config *, uint64_t seed);
+void udp_close(struct udp *);
+
+/* Resolve one "host:port" of the peer list; NULL or the reason why not. */
+const char *udp_resolve(const struct udp *, const char *text, sleet_addr *out);
+
+/* Receive one batch into the engine.  Datagrams delivered or dropped; 0: none were there. */
+uint32_t udp_receive(struct udp *, engine *, sleet_time now);
+
+/* Send a burst.  False if the socket is full: try again when it is writable.
+ * Refused datagrams are counted and gone, as if lost. */
+bool udp_send(struct udp *, const engine_burst *);
+
+/* "a.b.c.d:port" or "[v6]:port". */
+void udp_format(const sleet_addr *, char out[80]);
+#endif

@@ -1,0 +1,140 @@
+/* protocol.h - what libsleet and sleetd agree on; docs/control.md in C.
+ * Shared by both sides and by sleetctl; static functions, no state. */
+#ifndef CLIENT_PROTOCOL_H
+#define CLIENT_PROTOCOL_H
+#include "sleet.h"
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONTROL_LINE_MAX 512 /* bytes of a client's line, LF included */
+#define CONTROL_NAME_MAX (3 * SLEET_NAME_MAX + 1)
+#define CONTROL_ALIGN 64u  /* bytes; of each buffer in the shared memory */
+#define CONTROL_PAGE 4096u /* bytes; unit of the shared memory's size */
+
+/* X(code, error): replies and the errors they stand for; the first row of an
+ * error is the one the daemon uses. */
+#define CONTROL_CODE_MAP(X)                                                                 \
+    X(200, SLEET_OK)                                                                        \
+    X(400, SLEET_EINVAL)                                                                    \
+    X(403, SLEET_EPERM)                                                                     \
+    X(425, SLEET_ESTATE)                                                                    \
+    X(404, SLEET_ESTATE)                                                                    \
+    X(409, SLEET_EBUSY)                                                                     \
+    X(410, SLEET_ELEFT)                                                                     \
+    X(413, SLEET_ELIMIT)                                                                    \
+    X(503, SLEET_ELIMIT)                                                                    \
+    X(422, SLEET_ESCHEMA)                                                                   \
+    X(423, SLEET_EEXIST)                                                                    \
+    X(507, SLEET_ENOMEM)                                                                    \
+    X(500, SLEET_EPROTO)
+
+static inline int control_code_of(int error)
+{
+#define SLEET_X(code, err)                                                                  \
+    if (error == (err))                                                                     \
+        return code;
+    CONTROL_CODE_MAP(SLEET_X)
+#undef SLEET_X
+    return 500;
+}
+
+static inline int control_error_of(int code)
+{
+    if (code >= 200 && code < 300)
+        return SLEET_OK;
+#define SLEET_X(number, err)                                                                \
+    if (code == (number))                                                                   \
+        return err;
+    CONTROL_CODE_MAP(SLEET_X)
+#undef SLEET_X
+    return SLEET_EPROTO;
+}
+
+/* The sentence of an error code; never NULL. */
+static inline const char *control_error_text(int error)
+{
+    switch (error) {
+#define SLEET_X(name, value, text)                                                          \
+    case name:                                                                              \
+        return text;
+        SLEET_ERROR_MAP(SLEET_X)
+#undef SLEET_X
+    default:
+        return "unknown error";
+    }
+}
+
+/* The daemon's default socket path, NUL-terminated within `cap` bytes. */
+static inline void control_default_path(char *out, size_t cap)
+{
+    const char *dir = getenv("XDG_RUNTIME_DIR");
+    if (dir && dir[0] == '/')
+        snprintf(out, cap, "%s/sleet.sock", dir);
+    else
+        snprintf(out, cap, "/tmp/sleet-%u.sock", (unsigned)getuid());
+}
+
+/* Percent-encode `name` into CONTROL_NAME_MAX bytes. */
+static inline void control_encode(char out[CONTROL_NAME_MAX], const char *name)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    size_t n = 0;
+    for (; *name && n + 4 <= CONTROL_NAME_MAX; name++) {
+        unsigned char c = (unsigned char)*name;
+        if (c > ' ' && c < 127 && c != '%') {
+            out[n++] = (char)c;
+        } else {
+            out[n++] = '%';
+            out[n++] = digits[c >> 4];
+            out[n++] = digits[c & 15];
+        }
+    }
+    out[n] = '\0';
+}
+
+static inline int control_hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The reverse; false if it is malformed, empty or longer than SLEET_NAME_MAX. */
+static inline bool control_decode(char out[SLEET_NAME_MAX + 1], const char *word)
+{
+    size_t n = 0;
+    while (*word) {
+        if (n == SLEET_NAME_MAX)
+            return false;
+        char c = *word++;
+        if (c == '%') {
+            int hi = control_hex(word[0]);
+            int lo = hi < 0 ? -1 : control_hex(word[1]);
+            if (lo < 0 || hi * 16 + lo == 0)
+                return false;
+            c = (char)(hi * 16 + lo);
+            word += 2;
+        }
+        out[n++] = c;
+    }
+    out[n] = '\0';
+    return n > 0;
+}
+
+static inline uint64_t control_align(uint64_t bytes, uint64_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* Size of the shared memory of a set whose send half is `half` bytes. */
+static inline uint64_t control_shared_bytes(uint64_t half)
+{
+    uint64_t bytes = control_align(2 * half, CONTROL_PAGE);
+    return bytes ? bytes : CONTROL_PAGE;
+}
+#endif

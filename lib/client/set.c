@@ -1,0 +1,193 @@
+/* set.c - sets, tensors, and the shared memory they live in. */
+#include "client/client.h"
+#include <inttypes.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define ELEMENTS_MAX (UINT64_C(1) << 40)
+
+static bool name_ok(const char *name)
+{
+    return name && name[0] && strlen(name) <= SLEET_NAME_MAX;
+}
+
+int sleet_set_new(sleet_set **out, sleet *ctx, const char *name, sleet_payload payload)
+{
+    if (out)
+        *out = NULL;
+    if (!out || !ctx)
+        return SLEET_EINVAL;
+    if (!name_ok(name))
+        return client_fail(ctx, SLEET_EINVAL, "a set's name has 1 to %d bytes", SLEET_NAME_MAX);
+    if (payload != SLEET_MODEL)
+        return client_fail(ctx, SLEET_EINVAL, "set %s: unknown payload %d", name, (int)payload);
+    for (const sleet_set *s = ctx->sets; s; s = s->next)
+        if (strcmp(s->name, name) == 0)
+            return client_fail(ctx, SLEET_EEXIST, "set %s exists already", name);
+    sleet_set *set = calloc(1, sizeof *set);
+    if (!set)
+        return client_fail(ctx, SLEET_ENOMEM, "out of memory");
+    set->ctx = ctx;
+    strcpy(set->name, name);
+    set->payload = payload;
+    set->handle = -1;
+    set->next = ctx->sets;
+    ctx->sets = set;
+    *out = set;
+    return SLEET_OK;
+}
+
+int sleet_set_add(sleet_set *set, const char *name, sleet_dtype dtype, uint64_t count, void *data)
+{
+    if (!set)
+        return SLEET_EINVAL;
+    sleet *ctx = set->ctx;
+    if (set->handle >= 0)
+        return client_fail(ctx, SLEET_ESTATE, "set %s is registered already", set->name);
+    if (!name_ok(name))
+        return client_fail(ctx, SLEET_EINVAL, "a tensor's name has 1 to %d bytes", SLEET_NAME_MAX);
+    if (dtype != SLEET_F32)
+        return client_fail(ctx, SLEET_EINVAL, "tensor %s: unknown dtype %d", name, (int)dtype);
+    if (count > ELEMENTS_MAX)
+        return client_fail(ctx, SLEET_ELIMIT, "tensor %s: %" PRIu64 " elements are too many", name,
+                           count);
+    if (set->count == SLEET_TENSORS_MAX)
+        return client_fail(ctx, SLEET_ELIMIT, "set %s: more than %d tensors", set->name,
+                           SLEET_TENSORS_MAX);
+    for (uint32_t i = 0; i < set->count; i++)
+        if (strcmp(set->tensors[i].name, name) == 0)
+            return client_fail(ctx, SLEET_EEXIST, "set %s has a tensor %s already", set->name, name);
+    if (set->count == set->cap) {
+        uint32_t cap = set->cap ? 2 * set->cap : 16;
+        struct tensor *grown = realloc(set->tensors, cap * sizeof *grown);
+        if (!grown)
+            return client_fail(ctx, SLEET_ENOMEM, "out of memory");
+        set->tensors = grown;
+        set->cap = cap;
+    }
+    struct tensor *t = &set->tensors[set->count++];
+    *t = (struct tensor){.dtype = dtype, .count = count, .bytes = 4 * count, .offset = set->half,
+                         .data = data};
+    strcpy(t->name, name);
+    set->half += control_align(t->bytes, CONTROL_ALIGN);
+    return SLEET_OK;
+}
+
+/* Map the descriptor that came with the reply "HANDLE BYTES". */
+static int map_shared(sleet_set *set, const char *text)
+{
+    sleet *ctx = set->ctx;
+    int fd = ctx->passed, handle = -1;
+    uint64_t bytes = 0;
+    struct stat st;
+    ctx->passed = -1;
+    if (fd < 0 || sscanf(text, "%d %" SCNu64, &handle, &bytes) != 2 || handle < 0 ||
+        bytes != control_shared_bytes(set->half) || fstat(fd, &st) || (uint64_t)st.st_size < bytes) {
+        if (fd >= 0)
+            close(fd);
+        return client_fail(ctx, SLEET_EPROTO, "unexpected reply to register: %.100s", text);
+    }
+    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (map == MAP_FAILED)
+        return client_fail(ctx, SLEET_ENOMEM, "cannot map %" PRIu64 " bytes of shared memory", bytes);
+    set->map = map;
+    set->map_bytes = bytes;
+    set->handle = handle;
+    return SLEET_OK;
+}
+
+int sleet_set_register(sleet_set *set)
+{
+    char text[CLIENT_INPUT_MAX], name[CONTROL_NAME_MAX];
+    if (!set)
+        return SLEET_EINVAL;
+    sleet *ctx = set->ctx;
+    if (set->handle >= 0)
+        return client_fail(ctx, SLEET_ESTATE, "set %s is registered already", set->name);
+    if (set->count == 0)
+        return client_fail(ctx, SLEET_EINVAL, "set %s has no tensors", set->name);
+    int64_t until = client_now() + CLIENT_REPLY_NS;
+    control_encode(name, set->name);
+    int error = client_call(ctx, until, text, "set %s model", name);
+    for (uint32_t i = 0; i < set->count && !error; i++) {
+        control_encode(name, set->tensors[i].name);
+        error = client_call(ctx, until, text, "tensor %s f32 %" PRIu64, name, set->tensors[i].count);
+    }
+    if (!error)
+        error = client_call(ctx, client_now() + CLIENT_REPLY_NS + (int64_t)set->half, text,
+                            "register");
+    return error ? error : map_shared(set, text);
+}
+
+void *sleet_send_buffer(sleet_set *set, uint32_t index)
+{
+    return set && set->map && index < set->count ? set->map + set->tensors[index].offset : NULL;
+}
+
+const void *sleet_result_buffer(const sleet_set *set, uint32_t index)
+{
+    return set && set->map && index < set->count ? set->map + set->half + set->tensors[index].offset
+                                                 : NULL;
+}
+
+void client_set_free(sleet_set *set)
+{
+    if (set->map)
+        munmap(set->map, set->map_bytes);
+    free(set->tensors);
+    free(set);
+}
+
+void client_schema_line(sleet *ctx, const char *text)
+{
+    char *end;
+    long handle = strtol(text, &end, 10);
+    for (sleet_set *s = ctx->sets; s; s = s->next)
+        if (s->handle == handle && *end == ' ')
+            snprintf(s->schema, sizeof s->schema, "%s", end + 1);
+}
+
+int sleet_job(sleet *ctx, const sleet_set *set, sleet_job_info *out)
+{
+    char text[CLIENT_INPUT_MAX];
+    if (!ctx || !out)
+        return SLEET_EINVAL;
+    if (set && (set->ctx != ctx || set->handle < 0))
+        return client_fail(ctx, SLEET_EINVAL, "the set is not registered with this context");
+    int64_t until = client_now() + CLIENT_REPLY_NS;
+    int error = set ? client_call(ctx, until, text, "job %d", set->handle)
+                    : client_call(ctx, until, text, "job");
+    if (error)
+        return error;
+    *out = (sleet_job_info){0};
+    if (sscanf(text, "%" SCNu64 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu64, &out->node_id,
+               &out->nodes_known, &out->nodes_alive, &out->trainers, &out->job_round) != 5)
+        return client_fail(ctx, SLEET_EPROTO, "unexpected reply to job: %.100s", text);
+    return SLEET_OK;
+}
+
+int sleet_wait_nodes(sleet_set *set, uint32_t nodes, int64_t wait_ns)
+{
+    if (!set || wait_ns < 0)
+        return SLEET_EINVAL;
+    int64_t start = client_now();
+    for (;;) {
+        sleet_job_info info;
+        int error = sleet_job(set->ctx, set, &info);
+        if (error)
+            return error;
+        if (set->schema[0])
+            return client_fail(set->ctx, SLEET_ESCHEMA, "%s", set->schema);
+        if (info.trainers >= nodes)
+            return SLEET_OK;
+        int64_t left = wait_ns - (client_now() - start);
+        if (left <= 0)
+            return client_fail(set->ctx, SLEET_EAGAIN, "%u of %u trainers have registered set %s",
+                               info.trainers, nodes, set->name);
+        int64_t nap = left < 20000000 ? left : 20000000;
+        error = client_pump(set->ctx, client_now() + nap);
+        if (error)
+            return error;
+    }
+}
