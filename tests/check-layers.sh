@@ -1,9 +1,6 @@
 #!/bin/bash
 # No file of lib/core includes a header of a later layer, or one outside the
 # core other than sleet.h and the C library's.  The order is docs/architecture.md's.
-#
-# engine.h is the core's interface: its plain types (configuration, counters, arguments) are
-# everybody's, so it may include base alone; its functions are called by no earlier layer.
 #   check-layers.sh [CORE-FOLDER]
 set -u
 cd "${1:-${srcdir:-.}/lib/core}" || exit 1
@@ -14,7 +11,6 @@ declare -A rank=([base]=0 [wire]=1 [codec]=2 [tensor]=2 [session]=3 [path]=3
 
 layer_of() { # PATH below lib/core
     case $1 in
-    engine.h) echo base ;;
     */*) echo "${1%%/*}" ;;
     *) echo engine ;; # engine.[ch] and its parts lie at the top
     esac
@@ -47,11 +43,6 @@ while IFS= read -r file; do
         fi
     done < <(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$file")
 done < <(find . -name '*.[ch]' | sort)
-
-functions=$(sed -n 's/^[a-z].*[ *]\(engine_[a-z_]*\)(.*/\1/p' engine.h 2>/dev/null | paste -sd'|')
-while IFS= read -r call; do
-    [ -z "$call" ] || fault "${call%%:*}" "calls the engine: ${call#*:}"
-done < <(grep -nE "\b($functions)[[:space:]]*\(" ./*/*.[ch] 2>/dev/null | sed 's|^\./||' | grep -vE ':[[:space:]]*(/?\*|//)')
 
 [ "$files" -gt 0 ] || fault lib/core "no source found"
 echo "check-layers: $files files, $faults faults"

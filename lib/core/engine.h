@@ -14,9 +14,8 @@
  */
 #ifndef ENGINE_H
 #define ENGINE_H
-#include "base/addr.h"
-#include "base/log.h"
-#include "base/time.h"
+#include "base/config.h"
+#include "base/stats.h"
 #include "sleet.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,24 +26,6 @@
 #define ENGINE_BURST_MAX 16      /* datagrams in one burst */
 
 typedef struct engine engine;
-
-/* Zero means the default of docs/architecture.md for every duration and number. */
-typedef struct engine_config {
-    uint64_t node_id; /* not 0, unique in the job; the lowest founds a new job's model */
-    uint64_t boot_id; /* not 0, new at each start */
-    uint64_t seed;    /* for every random choice */
-    char job[64];
-    const sleet_addr *peers; /* copied; own address may be among them (found by node id) */
-    uint32_t peer_count;     /* at most ENGINE_PEERS_MAX */
-    uint32_t window;         /* W: rounds kept open for others, 4 */
-    uint32_t absent_rounds;  /* K: rounds without a trainer until nobody waits for it, 3 */
-    uint64_t rate_bps;       /* bits of datagram per second of this node, 100,000,000 */
-    sleet_duration ping;     /* 1 s */
-    sleet_duration budget_min, budget_max, budget_first; /* 20 ms, 10 s, 500 ms */
-    sleet_duration join_wait; /* a newcomer founds a job only after this long without others, 3 s */
-    bool repair_off;          /* experiments: gather holes are not asked for again */
-    log_sink log;
-} engine_config;
 
 /* NULL when out of memory or the configuration is out of range. */
 engine *engine_new(const engine_config *, sleet_time now);
@@ -126,27 +107,6 @@ bool engine_poll(engine *, engine_event *);
 
 /* ---- what an operator sees --------------------------------------------- */
 
-/* X(field, help): datagram counters.  in == the sum of those marked "in:". */
-#define ENGINE_COUNTER_MAP(X)                                                               \
-    X(in, "datagrams received, socket overflow included")                                   \
-    X(accepted, "in: decoded and used or already known")                                    \
-    X(duplicate, "in: packet counter seen before")                                          \
-    X(corrupt, "in: tag, length or field wrong")                                            \
-    X(foreign, "in: unlisted address, unknown session, job, set or group")                  \
-    X(stale, "in: round outside the window or closed")                                      \
-    X(overflow, "in: dropped by the socket")                                                \
-    X(out, "datagrams sent")                                                                \
-    X(out_bytes, "bytes of datagrams sent")                                                 \
-    X(in_bytes, "bytes of datagrams received")                                              \
-    X(nonfinite, "fragments with NaN or infinity left out")                                 \
-    X(overlap, "commits with overlapping contributors (a fault)")
-
-typedef struct {
-#define ENGINE_X(field, help) uint64_t field;
-    ENGINE_COUNTER_MAP(ENGINE_X)
-#undef ENGINE_X
-} engine_counters;
-
 typedef struct {
     uint64_t node_id; /* 0 until the first HELLO */
     uint64_t boot_id;
@@ -160,26 +120,6 @@ typedef struct {
     uint32_t silent_rounds; /* rounds in a row in which it contributed nothing to us */
     double coverage;        /* long-run share of its fragments that reached this node's commits */
 } engine_peer;
-
-/* X(field): fates of fragments in a round, summing to `expected` (guarantee 10). */
-#define LEDGER_FATE_MAP(X) X(direct) X(repaired) X(late) X(lost) X(unsent)
-
-typedef struct {
-    uint64_t expected;
-#define LEDGER_X(field) uint64_t field;
-    LEDGER_FATE_MAP(LEDGER_X)
-#undef LEDGER_X
-} ledger_side;
-
-typedef struct {
-    uint64_t round;
-    bool final, joined;
-    uint32_t group_size, flags;
-    double coverage;
-    sleet_duration elapsed;
-    ledger_side scatter; /* contributions that this node was to receive as owner */
-    ledger_side gather;  /* commits that this node was to receive as member */
-} engine_round;
 
 typedef struct {
     char name[SLEET_NAME_MAX + 1];

@@ -11,8 +11,8 @@
  * `closed`, nothing read from the send buffers after `closed`. */
 #ifndef ROUND_H
 #define ROUND_H
-#include "base/log.h"
-#include "engine.h"
+#include "base/config.h"
+#include "base/stats.h"
 #include "member/member.h"
 #include "round/budget.h"
 #include "strategy/strategy.h"
@@ -116,7 +116,9 @@ struct env {
 
 /* ---- set.c: starting, closing, the window */
 uint64_t set_job_round(const struct set *, const struct env *);
-int set_start(struct set *, const struct env *, const engine_start_args *, sleet_time now);
+/* The tables hold one array a tensor and are copied; see engine_start(). */
+int set_start(struct set *, const struct env *, const void *const *send, void *const *result,
+              const sleet_round_options *, sleet_time now);
 void set_retry_start(struct set *, const struct env *, sleet_time now);
 void set_close(struct set *, struct round *, const struct env *, int error, sleet_time now);
 void set_withdraw(struct set *, const struct env *, sleet_time now);

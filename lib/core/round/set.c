@@ -274,21 +274,21 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
     }
 }
 
-static int copy_tables(struct set *s, const engine_start_args *a)
+static int copy_tables(struct set *s, const void *const *send, void *const *result)
 {
     size_t n = s->layout.n + 1u;
     s->pending.send = calloc(n, sizeof *s->pending.send);
     s->pending.result = calloc(n, sizeof *s->pending.result);
     if (!s->pending.send || !s->pending.result)
         return SLEET_ENOMEM;
-    memcpy(s->pending.send, a->send, s->layout.n * sizeof *s->pending.send);
-    memcpy(s->pending.result, a->result, s->layout.n * sizeof *s->pending.result);
+    memcpy(s->pending.send, send, s->layout.n * sizeof *s->pending.send);
+    memcpy(s->pending.result, result, s->layout.n * sizeof *s->pending.result);
     return SLEET_OK;
 }
 
-int set_start(struct set *s, const struct env *e, const engine_start_args *a, sleet_time now)
+int set_start(struct set *s, const struct env *e, const void *const *send, void *const *result,
+              const sleet_round_options *o, sleet_time now)
 {
-    const sleet_round_options *o = &a->options;
     if (o->deadline_ns < 0 || o->deadline_ns > SEC(3600) || !(o->weight >= 0 && o->weight < 1e30) ||
         !(o->least_coverage >= 0 && o->least_coverage <= 1))
         return SLEET_EINVAL;
@@ -297,7 +297,7 @@ int set_start(struct set *s, const struct env *e, const engine_start_args *a, sl
     if (s->schema_differs)
         return SLEET_ESCHEMA;
     set_withdraw(s, e, now);
-    if (copy_tables(s, a) != SLEET_OK) {
+    if (copy_tables(s, send, result) != SLEET_OK) {
         drop_pending(s);
         return SLEET_ENOMEM;
     }

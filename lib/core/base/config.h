@@ -1,0 +1,26 @@
+/* The one table of what a node is told at its start. */
+#ifndef BASE_CONFIG_H
+#define BASE_CONFIG_H
+#include "base/addr.h"
+#include "base/log.h"
+#include "base/time.h"
+#include <stdbool.h>
+
+/* Zero means the default of docs/architecture.md for every duration and number. */
+typedef struct engine_config {
+    uint64_t node_id; /* not 0, unique in the job; the lowest founds a new job's model */
+    uint64_t boot_id; /* not 0, new at each start */
+    uint64_t seed;    /* for every random choice */
+    char job[64];
+    const sleet_addr *peers; /* copied; own address may be among them (found by node id) */
+    uint32_t peer_count;     /* at most ENGINE_PEERS_MAX */
+    uint32_t window;         /* W: rounds kept open for others, 4 */
+    uint32_t absent_rounds;  /* K: rounds without a trainer until nobody waits for it, 3 */
+    uint64_t rate_bps;       /* bits of datagram per second of this node, 100,000,000 */
+    sleet_duration ping;     /* 1 s */
+    sleet_duration budget_min, budget_max, budget_first; /* 20 ms, 10 s, 500 ms */
+    sleet_duration join_wait; /* a newcomer founds a job only after this long without others, 3 s */
+    bool repair_off;          /* experiments: gather holes are not asked for again */
+    log_sink log;
+} engine_config;
+#endif
