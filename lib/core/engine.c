@@ -211,6 +211,15 @@ static void recv_in_session(engine *e, struct member *m, const struct wire_heade
     }
 }
 
+/* Both sides greet, so both see the other's version and say it once. */
+static void refuse_version(engine *e, struct member *m, uint8_t version)
+{
+    if (!m->version_differs)
+        LOG(&e->config.log, LOG_ERROR, FAULT_REMOTE, "wire-version-differs",
+            F_U("peer", m - e->members), F_U("theirs", version), F_U("ours", 1));
+    m->version_differs = true;
+}
+
 void engine_recv(engine *e, const sleet_addr *from, const uint8_t *data, size_t len, sleet_time now)
 {
     struct wire_header h;
@@ -224,7 +233,13 @@ void engine_recv(engine *e, const sleet_addr *from, const uint8_t *data, size_t 
         e->counters.foreign++;
         return;
     }
-    if (datagram_open(data, len, &h, &body, &body_len) != SLEET_OK) {
+    int error = datagram_open(data, len, &h, &body, &body_len);
+    if (error == SLEET_EPROTO) {
+        e->counters.foreign++;
+        refuse_version(e, m, h.version);
+        return;
+    }
+    if (error != SLEET_OK) {
         e->counters.corrupt++;
         return;
     }

@@ -29,6 +29,7 @@ struct member {
     sleet_addr addr;
     uint64_t node_id, boot_id;
     bool session, alive, left;
+    bool version_differs; /* said once */
     bool told; /* a PING of this session has come: its sets are known */
     uint32_t my_index;   /* it writes this into its datagrams */
     uint32_t peer_index; /* we write this into ours */
