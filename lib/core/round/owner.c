@@ -151,6 +151,13 @@ static uint64_t needed(const struct set *s, const struct round *r, const struct 
     return need;
 }
 
+/* The member's part in the round is over there: nothing can be sent again. */
+static bool spent(const struct set *s, const struct round *r, const struct env *e, uint32_t rank)
+{
+    const struct member_set *ms = &e->members[r->group.members[rank].slot].sets[s->handle];
+    return (int)rank != r->self && member_open_round(ms) > r->number;
+}
+
 static uint32_t quorum_of(const struct round *r, uint64_t need)
 {
     uint32_t n = (uint32_t)__builtin_popcountll(need);
@@ -199,6 +206,10 @@ void owner_check(struct set *s, struct round *r, const struct env *e, sleet_time
             full |= BIT(i);
         if (o->over & BIT(i))
             over |= BIT(i);
+        if (r->group.members[i].contributes && spent(s, r, e, i))
+            over |= BIT(i);
+        else if (r->exact)
+            over &= ~BIT(i); /* its holes can still be repaired */
     }
     over |= full;
     if (!r->joined && time_is_never(o->first_seen))
@@ -211,8 +222,7 @@ void owner_check(struct set *s, struct round *r, const struct env *e, sleet_time
         finish(s, r, e);
         return;
     }
-    bool enough = (uint32_t)__builtin_popcountll((r->exact ? full : over) & o->need) >=
-                  quorum_of(r, o->need);
+    bool enough = (uint32_t)__builtin_popcountll(over & o->need) >= quorum_of(r, o->need);
     if (enough && time_is_never(o->grace_at))
         o->grace_at = time_add(now, grace(r, e));
     if (!time_before(now, o->grace_at)) {
