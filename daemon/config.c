@@ -147,6 +147,9 @@ bool config_split_address(const char *text, char host[256], char port[6])
     } else if (memchr(begin, ':', (size_t)(end - begin))) {
         return false;
     }
+    for (const char *p = begin; p < end; p++) /* nothing that a file or a name cannot hold */
+        if ((unsigned char)*p <= ' ' || *p == ';' || *p == '=')
+            return false;
     size_t n = (size_t)(end - begin), digits = strspn(colon + 1, "0123456789");
     if (n > 255 || digits < 1 || digits > 5 || colon[1 + digits] || atoi(colon + 1) > 65535)
         return false;
@@ -188,7 +191,7 @@ static bool check_number(struct config *c, int id)
         return true;
     }
     double v = strtod(t, &end);
-    if (end == t || *end || !isfinite(v) || v < rows[id].low || v > rows[id].high)
+    if (end == t || isspace((unsigned char)*t) || *end || !isfinite(v) || v < rows[id].low || v > rows[id].high)
         return wrong(c, id, "a number from %g to %g is needed", rows[id].low, rows[id].high);
     *(id == CONFIG_RATE ? &c->rate_mbit : &c->loss) = v;
     return true;
@@ -225,6 +228,8 @@ static bool check_one(struct config *c, int id)
         for (size_t i = 0; i < n; i++)
             if ((unsigned char)t[i] < ' ' || t[i] == ';')
                 return wrong(c, id, "control characters and ';' are not allowed");
+        if (n && (t[0] == ' ' || t[n - 1] == ' '))
+            return wrong(c, id, "it must not begin or end with a space");
         return (double)n >= rows[id].low && (double)n <= rows[id].high
                    ? true
                    : wrong(c, id, "%g to %g bytes are needed", rows[id].low, rows[id].high);

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#define ACCEPT_PAUSE_S 0.2 /* seconds; after accept() found no free descriptor */
+
 /* ---- output ---------------------------------------------------------------- */
 
 static bool reserve(struct client *c, size_t more)
@@ -166,6 +168,22 @@ static void refuse(int fd, const char *line)
     close(fd);
 }
 
+static void on_accept_pause(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct control *k = w->data;
+    (void)events;
+    ev_io_start(loop, &k->io);
+}
+
+/* A connection that cannot be accepted keeps the socket readable: look away for a while. */
+static void pause_accept(struct ev_loop *loop, struct control *k, int error)
+{
+    SAY(LOG_WARN, FAULT_LOCAL, "accept-failed", F_S("error", strerror(error)));
+    ev_io_stop(loop, &k->io);
+    ev_timer_set(&k->accept_pause, ACCEPT_PAUSE_S, 0.);
+    ev_timer_start(loop, &k->accept_pause);
+}
+
 static void on_accept(struct ev_loop *loop, ev_io *w, int events)
 {
     struct control *k = w->data;
@@ -174,8 +192,8 @@ static void on_accept(struct ev_loop *loop, ev_io *w, int events)
     (void)events;
     int fd = accept4(k->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
-        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-            SAY(LOG_ERROR, FAULT_LOCAL, "accept-failed", F_S("error", strerror(errno)));
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+            pause_accept(loop, k, errno);
         return;
     }
     getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
@@ -265,7 +283,7 @@ bool control_open(struct control *k, struct daemon *d, const char *path)
     bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&addr, sizeof addr) == 0;
     int error = errno;
     umask(old);
-    if (!ok || listen(fd, 32) != 0 || stat(path, &st) != 0) {
+    if (!ok || listen(fd, CONTROL_CLIENTS_MAX) != 0 || stat(path, &st) != 0) {
         fprintf(stderr, "sleetd: cannot listen on the control socket %s: %s; give another path by "
                         "--control\n", path, strerror(ok ? errno : error));
         if (fd >= 0)
@@ -283,7 +301,8 @@ void control_start(struct control *k, struct ev_loop *loop)
 {
     ev_set_userdata(loop, k->d);
     ev_io_init(&k->io, on_accept, k->fd, EV_READ);
-    k->io.data = k;
+    ev_timer_init(&k->accept_pause, on_accept_pause, ACCEPT_PAUSE_S, 0.);
+    k->io.data = k->accept_pause.data = k;
     ev_io_start(loop, &k->io);
 }
 

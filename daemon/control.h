@@ -54,6 +54,7 @@ struct control {
     dev_t dev; /* of our socket file, so that only ours is removed */
     ino_t ino;
     ev_io io;
+    ev_timer accept_pause; /* runs while `io` is stopped for want of descriptors */
     struct client clients[CONTROL_CLIENTS_MAX];
     struct slot slots[ENGINE_SETS_MAX];
 };

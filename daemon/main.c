@@ -15,7 +15,9 @@ int main(int argc, char **argv)
         if (!stop)
             config_print(&c, stdout);
         config_free(&c);
-        return stop ? stop - 1 : EXIT_SUCCESS;
+        if (stop > 1)
+            return stop - 1;
+        return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
     }
     signal(SIGPIPE, SIG_IGN);
     logger_sink(c.level);

@@ -150,8 +150,10 @@ SLEET_API int sleet_set_add(sleet_set *set, const char *name, sleet_dtype dtype,
 
 /* Hand the set to the daemon and map the shared buffers.  From here on this
  * process is the node's one contributor to the set.
- * Errors: EBUSY (the detail names the other process), ESCHEMA (the detail names
- * the first differing tensor), ELIMIT, ENOMEM, ESTATE, EDAEMON, ESTALLED. */
+ * A schema that differs from another node's is known a round trip later:
+ * sleet_wait_nodes() and sleet_start() report it.
+ * Errors: EBUSY (the detail names the other process), ELIMIT, ENOMEM, ESTATE,
+ * EDAEMON, ESTALLED. */
 SLEET_API int sleet_set_register(sleet_set *set);
 
 /* The shared buffers of tensor `index` (order of sleet_set_add), `count`

@@ -1,7 +1,11 @@
 /* The suites of this folder: one X(name) for each TEST_SUITE(name). */
 #define TEST_SUITES(X) \
+    X(engine) \
     X(faults) \
+    X(hostile) \
     X(link) \
+    X(mutants) \
     X(pace) \
     X(rounds) \
-    X(rps)
+    X(rps) \
+    X(trace)

@@ -1,0 +1,361 @@
+#!/bin/bash
+# daemon.sh - sleetd, sleetctl and libsleet at their edges: options, ports, socket files,
+# signals, refusals.  Waits poll a condition with a deadline; nothing sleeps for a guessed time.
+# Arguments: the cases to run, of config order listen socket signals ipv6 busy
+# mismatch foreign ctl descriptors (all).  Needs the build folder in SLEET_BUILD or BUILDDIR.
+set -u
+build=${SLEET_BUILD:-${BUILDDIR:?set SLEET_BUILD or BUILDDIR to the build folder}}
+d=$build/sleetd ctl=$build/sleetctl mismatch=$build/mismatch
+for program in "$d" "$ctl" "$mismatch"; do
+    [ -x "$program" ] || { echo "daemon: $program is not built"; exit 77; }
+done
+unset "${!SLEET_NODE_@}" "${!SLEET_JOB_@}" "${!SLEET_EMULATE_@}" "${!SLEET_LOG_@}" SLEET_CONTROL
+
+work=$(mktemp -d) || exit 1
+passed=0 failed=0 pids=()
+declare -A pid
+finish() {
+    [ ${#pids[@]} -eq 0 ] || kill -KILL "${pids[@]}" 2>/dev/null
+    wait
+    rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 1' INT TERM
+
+ok() { # WHAT CONDITION...
+    local what=$1
+    shift
+    if "$@"; then
+        echo "ok: $what"
+        passed=$((passed + 1))
+    else
+        echo "FAILED: $what"
+        tail -n 5 "$work"/*.out "$work"/*.err 2>/dev/null | cut -c 1-200 | sed 's/^/    /'
+        failed=$((failed + 1))
+    fi
+}
+until_true() { # SECONDS COMMAND...: true as soon as COMMAND is; false at the deadline
+    local limit=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ $SECONDS -lt $limit ] || return 1
+        sleep 0.02
+    done
+}
+said() { grep -sqE -- "$2" "$work/$1"; }             # FILE PATTERN
+lines() { [ "$(wc -l <"$work/$1")" -eq "$2" ]; }     # FILE COUNT
+seen() { [ "$(grep -sc -- "$2" "$work/$1")" -ge "$3" ]; } # FILE PATTERN COUNT
+gone() { ! kill -0 "$1" 2>/dev/null; }
+is_number() { [[ $1 =~ ^[1-9][0-9]*$ ]]; }
+now_ms() { echo $(($(date +%s%N) / 1000000)); }
+
+# keep NAME COMMAND...: run it in the background, its output in NAME.out and NAME.err.
+keep() {
+    local name=$1
+    shift
+    "$@" >"$work/$name.out" 2>"$work/$name.err" &
+    pid[$name]=$!
+    pids+=($!)
+}
+# boot NAME OPTIONS...: a daemon, up and answering; its port in $port.
+boot() {
+    local name=$1
+    shift
+    keep "$name" "$d" --control "$work/$name.sock" "$@"
+    until_true 10 said "$name.out" '^sleetd node=' || return 1
+    port=$(sed -n 's/^sleetd node=.* listen=[^ ]*:\([0-9]*\) .*/\1/p' "$work/$name.out")
+}
+# stop NAME...: end them and wait.
+stop() {
+    local name
+    for name in "$@"; do
+        kill -TERM "${pid[$name]}" 2>/dev/null
+        until_true 5 gone "${pid[$name]}" || kill -KILL "${pid[$name]}"
+        wait "${pid[$name]}" 2>/dev/null
+    done
+}
+status() { "$ctl" -s "$work/$1.sock" --json status 2>/dev/null; } # NAME
+alive() { status "$1" | grep -q "\"nodes_alive\":$2,"; }           # NAME COUNT
+counter() { status "$1" | sed -n "s/.*\"datagrams\":{[^}]*\"$2\":\([0-9]*\).*/\1/p"; } # NAME FIELD
+counted() { [ "$(counter "$1" "$2")" -ge "$3" ] 2>/dev/null; }
+
+# refused CODE PATTERN ARGUMENTS...: sleetd ends with CODE and one line that matches.
+refused() {
+    local want=$1 pattern=$2 code
+    shift 2
+    timeout 10 "$d" "$@" >"$work/r.out" 2>"$work/r.err"
+    code=$?
+    [ "$code" -eq "$want" ] && lines r.err 1 && said r.err "$pattern" && [ ! -s "$work/r.out" ]
+}
+
+# ---- options ---------------------------------------------------------------------
+
+config_case() {
+    local ini=$work/a.ini
+    cat >"$ini" <<'INI'
+; a comment
+[node]
+id = 18446744073709551615
+listen = [::1]:7711
+control = /tmp/with space.sock
+[job]
+name = a job = and more
+peers = 10.0.0.1:7700, node-with-a-long-name.example.org:7701
+  [fe80::1]:7702 other-node-with-a-long-name.example.org:7703
+  third-node-with-a-long-name.example.org:7704 127.0.0.1:7705
+rate_mbit = 12.5
+[emulate]
+loss = 0.25
+seed = 99
+[log]
+level = debug
+INI
+    ok "config: a file is accepted" eval '"$d" -c "$ini" --check-config >"$work/one.ini"'
+    ok "config: what it prints is accepted" eval '"$d" -c "$work/one.ini" --check-config >"$work/two.ini"'
+    grep -v '^;' "$work/one.ini" >"$work/one"
+    grep -v '^;' "$work/two.ini" >"$work/two"
+    ok "config: the round trip is identical" cmp -s "$work/one" "$work/two"
+    ok "config: no value is lost" [ "$(grep -cE '= (18446744073709551615|\[::1\]:7711|/tmp/with space.sock|a job = and more|12.5|0.25|99|debug)$' "$work/two")" -eq 8 ]
+    ok "config: nor one of six peers" [ "$(grep -oE ':770[0-5]' "$work/two" | sort -u | wc -l)" -eq 6 ]
+    printf '[node]\nid = 1\n\n[job]\nnaem = x\n' >"$ini"
+    ok "config: an unknown key is named with its line" refused 2 'a\.ini:5: .*naem.*\[job\]' -c "$ini"
+    printf '[node]\nid = 1\n[nodes]\nlisten = :0\n' >"$ini"
+    ok "config: an unknown section is named with its line" refused 2 'a\.ini:4: .*listen.*\[nodes\]' -c "$ini"
+    printf '[node]\nid = 1\n[job]\nrate_mbit = 1O0\n' >"$ini"
+    ok "config: a bad number is named with key and line" refused 2 'a\.ini:4: job\.rate_mbit = "1O0": a number' -c "$ini"
+    printf '[node]\nid = 1\nid = 2\n' >"$ini"
+    ok "config: a key given twice is refused" refused 2 'a\.ini:3: .*id .*a\.ini:2' -c "$ini"
+    printf '[node]\nid = 1\nnonsense\n' >"$ini"
+    ok "config: a line that is no key is named" refused 2 'a\.ini:3: neither' -c "$ini"
+    ok "config: a missing file is named" refused 2 'cannot read .*/none\.ini: No such file' -c "$work/none.ini"
+    ok "config: no id is refused with the fix" refused 2 'node\.id.*--node\.id=' --listen 127.0.0.1:0
+    ok "config: an id of 0 is refused" refused 2 '--id: node\.id = "0"' --id 0
+    ok "config: an unknown option is named" refused 2 'unknown argument --lissten' --id 1 --lissten :0
+    ok "config: an option without value is named" refused 2 '--listen needs a value' --id 1 --listen
+    ok "config: a peer without port is named" refused 2 'job\.peers.*"10\.0\.0\.1" is not host:port' --id 1 --peers 10.0.0.1
+    ok "config: loss above 1 is refused" refused 2 'emulate\.loss = "1.5": a number from 0 to 1' --id 1 --loss 1.5
+    ok "config: a value that would not survive the file is refused" refused 2 'job\.name' --id 1 --name ' x'
+    ok "config: a host with a ; as well" refused 2 'node\.listen' --id 1 --listen 'a;b:1'
+    ok "config: a full disk is an error" eval '! "$d" --id 1 --check-config >/dev/full'
+}
+
+rate_from() { # ORIGIN VALUE ENVIRONMENT/ARGUMENTS...
+    local origin=$1 value=$2
+    shift 2
+    env "$@" --check-config >"$work/o.out" 2>"$work/o.err" &&
+        grep -A1 -F "(from $origin)" "$work/o.out" | grep -qx "rate_mbit = $value"
+}
+order_case() {
+    printf '[node]\nid = 1\n[job]\nrate_mbit = 11\n' >"$work/b.ini"
+    ok "order: the default is the last resort" rate_from default 100 "$d" --id 1
+    ok "order: the file wins over it" rate_from "$work/b.ini:4" 11 "$d" -c "$work/b.ini"
+    ok "order: the environment wins over the file" \
+        rate_from SLEET_JOB_RATE_MBIT 12 SLEET_JOB_RATE_MBIT=12 "$d" -c "$work/b.ini"
+    ok "order: the command line wins over both" \
+        rate_from --job.rate_mbit 13 SLEET_JOB_RATE_MBIT=12 "$d" --job.rate_mbit=13 -c "$work/b.ini"
+    ok "order: a key without its section too" \
+        rate_from --rate_mbit 14 SLEET_JOB_RATE_MBIT=12 "$d" -c "$work/b.ini" --rate_mbit 14
+    ok "order: a bad value of the environment names the variable" \
+        eval '! SLEET_EMULATE_LOSS=x "$d" --id 1 --check-config 2>"$work/o.err" && said o.err SLEET_EMULATE_LOSS'
+}
+
+# ---- ports, socket files, signals --------------------------------------------------
+
+listen_case() {
+    ok "listen: :0 prints the port it got" eval 'boot a --id 1 --listen :0 && is_number "$port"'
+    ok "listen: status says the same" eval "status a | grep -q 'listen\":\"[^\"]*:$port\"'"
+    ok "listen: a taken port is refused, its owner named" \
+        refused 1 "cannot listen on .*:$port .*held by pid ${pid[a]} \(sleetd\)" \
+        --id 2 --listen "127.0.0.1:$port" --control "$work/b.sock"
+    ok "listen: the refused one left no socket file" [ ! -e "$work/b.sock" ]
+    stop a
+}
+
+socket_case() {
+    boot a --id 1 --listen 127.0.0.1:0
+    ok "socket: only for its user" [ "$(stat -c %a "$work/a.sock")" = 600 ]
+    ok "socket: a live one is refused with the pid" refused 1 "pid ${pid[a]} serves .*a\.sock" \
+        --id 2 --listen 127.0.0.1:0 --control "$work/a.sock"
+    ok "socket: its daemon still answers" alive a 1
+    kill -KILL "${pid[a]}"
+    wait "${pid[a]}" 2>/dev/null
+    ok "socket: a killed daemon leaves its file" [ -S "$work/a.sock" ]
+    ok "socket: the stale file is reclaimed" boot a --id 1 --listen 127.0.0.1:0
+    ok "socket: and the new daemon answers on it" alive a 1
+    stop a
+    echo keep >"$work/a.sock"
+    ok "socket: a file that is no socket is refused" refused 1 'a\.sock exists and is no socket' \
+        --id 2 --listen 127.0.0.1:0 --control "$work/a.sock"
+    ok "socket: and kept" grep -q keep "$work/a.sock"
+    rm -f "$work/a.sock"
+}
+
+signals_case() {
+    local times began took code
+    for times in once twice; do
+        boot a --id 1 --listen 127.0.0.1:0 --peers 127.0.0.1:9
+        began=$(now_ms)
+        kill -TERM "${pid[a]}"
+        [ $times = once ] || kill -TERM "${pid[a]}" 2>/dev/null
+        wait "${pid[a]}" 2>/dev/null
+        code=$? took=$(($(now_ms) - began))
+        ok "signals: SIGTERM $times ends it in $took ms (bar 1000)" [ $took -le 1000 ]
+        ok "signals: SIGTERM $times: exit code 0 (was $code)" [ $code -eq 0 ]
+        ok "signals: SIGTERM $times: no socket file stays" [ ! -e "$work/a.sock" ]
+    done
+    boot a --id 1 --listen 127.0.0.1:0
+    ok "signals: shutdown is accepted" "$ctl" -s "$work/a.sock" shutdown
+    ok "signals: shutdown ends it" until_true 1 gone "${pid[a]}"
+    ok "signals: shutdown: no socket file stays" [ ! -e "$work/a.sock" ]
+}
+
+# ---- several nodes -------------------------------------------------------------------
+
+# pair OPTIONS-OF-A -- OPTIONS-OF-B with HOST set: daemons a and b that list each other.
+pair() {
+    local one=() port_a port_b
+    while [ "$1" != -- ]; do one+=("$1"); shift; done
+    shift
+    boot a --id 1 --listen "$host:0" || return 1
+    port_a=$port
+    boot b --id 2 --listen "$host:0" || return 1
+    port_b=$port
+    stop a b
+    boot a --id 1 --listen "$host:$port_a" --peers "$host:$port_b" "${one[@]}" &&
+        boot b --id 2 --listen "$host:$port_b" --peers "$host:$port_a" "$@"
+}
+
+ipv6_case() {
+    if ! grep -q '^0\{31\}1 ' /proc/net/if_inet6 2>/dev/null; then
+        echo "skipped: ipv6: this machine has no [::1]"
+        return
+    fi
+    host='[::1]'
+    ok "ipv6: two daemons start on [::1]" pair --
+    ok "ipv6: the first sees the second" until_true 10 alive a 2
+    ok "ipv6: the second sees the first" until_true 10 alive b 2
+    ok "ipv6: peers shows the address" eval '"$ctl" -s "$work/a.sock" peers | grep -q "\[::1\]:$port "'
+    stop a b
+}
+
+foreign_case() {
+    local t
+    host=127.0.0.1
+    ok "foreign: two jobs on listed ports start" pair --name red -- --name blue
+    ok "foreign: the first counts what it throws away" until_true 10 counted a foreign 2
+    ok "foreign: the second as well" until_true 10 counted b foreign 2
+    ok "foreign: neither sees the other" eval 'alive a 1 && alive b 1'
+    trainer ta a register 1 w:100
+    trainer tb b register 1 w:100
+    for t in a b; do
+        ok "foreign: the trainer of $t starts a round" until_true 10 said t$t.out '^start: 0 '
+        ok "foreign: the round of $t ends" until_true 10 eval "status $t | grep -q '\"rounds\":1,'"
+    done
+    for t in a b; do
+        ok "foreign: $t counts one trainer" eval "status $t | grep -q '\"trainers\":1,'"
+        ok "foreign: $t expected no fragment" eval "! status $t | grep -q '\"expected\":[1-9]'"
+    done
+    stop ta tb a b
+}
+
+trainer() { # NAME DAEMON ARGUMENTS...
+    local name=$1 socket=$work/$2.sock
+    shift 2
+    keep "$name" env SLEET_CONTROL="$socket" "$mismatch" "$@"
+}
+
+busy_case() {
+    boot a --id 1 --listen 127.0.0.1:0
+    trainer first a register 1 w:100
+    ok "busy: a first contributor registers" until_true 10 said first.out '^register: 0 '
+    trainer second a register 1 w:100
+    ok "busy: a second one is refused with the pid of the first" \
+        until_true 10 said second.out "^register: -7 .*pid ${pid[first]} "
+    kill -TERM "${pid[first]}"
+    ok "busy: the first one is gone from status" until_true 10 eval 'status a | grep -q "\"attached\":false"'
+    trainer third a register 1 w:100
+    ok "busy: then another may register" until_true 10 said third.out '^register: 0 '
+    stop third a
+}
+
+mismatch_case() {
+    host=127.0.0.1
+    pair --
+    trainer ta a register 2 same:10 odd:20 last:5
+    trainer tb b register 2 same:10 odd:21 last:6
+    local t
+    for t in ta tb; do
+        ok "mismatch: $t hears of it" until_true 15 said $t.out '^wait: -8 '
+        ok "mismatch: $t names the first differing tensor" said $t.out '^wait: -8 .*: .*odd'
+        ok "mismatch: $t does not name another" eval "! said $t.out '^wait: .*(same|last)'"
+        ok "mismatch: $t is refused a round with it" until_true 5 said $t.out '^start: -8 .*: .*odd'
+    done
+    ok "mismatch: status names it" eval 'status a | grep -q "\"schema_differs\":true.*odd"'
+    stop ta tb a b
+}
+
+# ---- sleetctl ------------------------------------------------------------------------
+
+parses() { # COMMAND KEY
+    "$ctl" -s "$work/a.sock" --json "$1" >"$work/j.out" 2>"$work/j.err" || return 1
+    if command -v python3 >/dev/null && python3 -c '' 2>/dev/null; then
+        python3 -m json.tool <"$work/j.out" >/dev/null || return 1
+    fi
+    grep -q "^{.*\"$2\":.*}$" "$work/j.out" && lines j.out 1
+}
+exits() { # CODE ARGUMENTS...: with a sentence on stderr where it is not 0
+    local want=$1
+    shift
+    timeout 10 "$ctl" "$@" >"$work/c.out" 2>"$work/c.err"
+    [ $? -eq "$want" ] && { [ "$want" -eq 0 ] || grep -q '^sleetctl: \|^usage: ' "$work/c.err"; }
+}
+
+ctl_case() {
+    local command
+    boot a --id 1 --listen 127.0.0.1:0
+    trainer t a register 1 w:100
+    until_true 10 said t.out '^start: 0'
+    for command in status:node_id peers:peers rounds:sets; do
+        ok "sleetctl: ${command%:*} exits 0" exits 0 -s "$work/a.sock" "${command%:*}"
+        ok "sleetctl: --json ${command%:*} is one object" parses "${command%:*}" "${command#*:}"
+    done
+    ok "sleetctl: status is the default" exits 0 -s "$work/a.sock"
+    ok "sleetctl: \$SLEET_CONTROL names the socket" eval 'SLEET_CONTROL=$work/a.sock exits 0 status'
+    ok "sleetctl: no daemon exits 1" exits 1 -s "$work/none.sock" status
+    ok "sleetctl: and names the socket" said c.err 'none\.sock'
+    ok "sleetctl: an unknown command exits 2" exits 2 -s "$work/a.sock" stauts
+    ok "sleetctl: an unknown option exits 2" exits 2 --nonsense
+    ok "sleetctl: too many words exit 2" exits 2 -s "$work/a.sock" status more
+    ok "sleetctl: run without -n exits 2" exits 2 run true
+    ok "sleetctl: --help exits 0" exits 0 --help
+    ok "sleetctl: leave exits 0" exits 0 -s "$work/a.sock" leave
+    ok "sleetctl: leave is in status" eval 'status a | grep -q "\"left\":true"'
+    stop t a
+}
+
+# ---- out of descriptors -------------------------------------------------------------
+
+ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
+descriptors_case() {
+    local began spent
+    keep a bash -c 'ulimit -n 16 && exec "$@"' - "$d" --id 1 --listen 127.0.0.1:0 --control "$work/a.sock"
+    until_true 10 said a.out '^sleetd node='
+    trainer h a hold 24
+    ok "descriptors: 24 connections wait" until_true 10 said h.out '^holding'
+    ok "descriptors: the daemon says that it has none left" until_true 10 seen a.err accept-failed 1
+    began=$(now_ms) spent=$(ticks "${pid[a]}")
+    ok "descriptors: it tries again" until_true 10 seen a.err accept-failed 4
+    began=$(($(now_ms) - began)) spent=$((($(ticks "${pid[a]}") - spent) * 1000 / $(getconf CLK_TCK)))
+    ok "descriptors: but does not spin (3 tries in $began ms, $spent ms of processor)" \
+        [ $((began > 300 && spent < 200)) -eq 1 ]
+    kill -TERM "${pid[h]}"
+    ok "descriptors: it answers again once there are some" until_true 10 alive a 1
+    stop a
+}
+
+[ $# -gt 0 ] || set -- config order listen socket signals ipv6 busy mismatch foreign ctl descriptors
+for name in "$@"; do
+    "${name}_case"
+done
+echo "daemon: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]
