@@ -1,0 +1,155 @@
+#!/bin/bash
+# Plants one fault at a time into a copy of the tree and says which test catches it.
+#
+#   tests/mutants.sh [FAULT-NUMBER]...      all faults without arguments
+#
+# Prints a Markdown table, fault | caught by, and "mutants: N passed, N failed", where
+# passed means caught: by a case of simtest or, where all pass, by the accuracy of a
+# simulated training with skewed shards and loss that falls by more than a point.
+# Environment: SLEET_SRC (the tree), JOBS, TMPDIR.  Takes minutes.
+# Exit: 0 all caught, 1 some were not or a fault cannot be planted.
+set -u
+src=${SLEET_SRC:-$(cd "$(dirname "$0")/.." && pwd)}
+jobs=${JOBS:-$(nproc)}
+training=(--sim 8 --shards label --loss 0.3 --epochs 1 --json)
+export OPENBLAS_NUM_THREADS=1
+unset MAKEFLAGS MFLAGS
+
+names=(
+    ""
+    "a node's contribution is never counted"
+    "the denominator counts one too many"
+    "a duplicate is counted twice"
+    "results are not repaired by default"
+    "momentum is not averaged"
+    "END is ignored"
+    "no margin for datagrams that overtake"
+    "a late joiner contributes at once"
+)
+
+say() { printf 'mutants: %s\n' "$*" >&2; }
+
+# The files a fault changes: copied from the tree again after each.
+changed=()
+
+# Replace TEXT, which the file must hold exactly once, by OTHER.
+plant() { # FILE TEXT OTHER
+    local count
+    changed+=("$1")
+    count=$(grep -cF -- "$2" "$copy/$1")
+    if [ "$count" -ne 1 ]; then
+        say "$1 holds '$2' $count times, not once: adapt the fault"
+        return 1
+    fi
+    TEXT=$2 OTHER=$3 perl -pi -e 's/\Q$ENV{TEXT}\E/$ENV{OTHER}/' "$copy/$1"
+}
+
+fault() { # NUMBER
+    local owner=lib/core/round/owner.c feedback=lib/core/round/feedback.c
+    case $1 in
+    1) plant $owner '    if (o->mask[number] & BIT(rank))' \
+        '    if (rank == 1 || (o->mask[number] & BIT(rank)))' ;;
+    2) plant $owner '    o->wsum[number] += d->weight;' \
+        '    o->wsum[number] += d->weight + (o->mask[number] ? 0 : 1);' ;;
+    3) plant $owner '    if (o->mask[number] & BIT(rank))' '    if (rank >= 64)' &&
+        plant lib/core/engine.c 'if (!replay_check_and_set(&m->replay, h.counter)) {' \
+            'if (!replay_check_and_set(&m->replay, h.counter) && h.type != WIRE_DATA) {' ;;
+    4) plant lib/core/engine.c 'e->config = *c;' \
+        'e->config = *c; e->config.repair_off = true;' ;;
+    5) plant tools/sleet-train-sim.c '                            values + s->params);' \
+        '({ static float *own[SLEET_GROUP_MAX];
+            if (!own[i]) own[i] = calloc(s->params, sizeof(float));
+            own[i]; }));' ;;
+    6) plant $owner '    if (d->flags & DATA_LAST)' '    if (d->flags & DATA_LAST && rank >= 64)' &&
+        plant $feedback '    if (w->flags & SUMMARY_SCATTER_OVER)' \
+            '    if (w->flags & SUMMARY_SCATTER_OVER && rank >= 64)' ;;
+    7) plant $feedback '#define COUNTER_MARGIN 8 ' '#define COUNTER_MARGIN 0 ' ;;
+    8) plant lib/core/round/group.c 's->attached && s->established);' 's->attached);' &&
+        plant lib/core/round/group.c 'same || m->node_id == lowest);' \
+            'true || same || m->node_id == lowest);' &&
+        plant lib/core/round/set.c 'r->contributes = r->contributes && s->established;' '' ;;
+    *) say "there is no fault $1"; return 1 ;;
+    esac
+}
+
+restore() {
+    local file
+    for file in "${changed[@]}"; do
+        cp "$src/$file" "$copy/$file" && touch "$copy/$file"
+    done
+    changed=()
+}
+
+build() {
+    make -C "$copy/build" -j"$jobs" simtest sleet-train >"$work/log" 2>&1 && return
+    tail -n 20 "$work/log" >&2
+    return 1
+}
+
+# Names of the cases that fail, one a line; one that hangs fails.
+failing_cases() {
+    "$copy/build/simtest" --list | xargs -P "$jobs" -I{} sh -c \
+        'timeout -k 5 120 "$1" "$2" >/dev/null 2>&1 || echo "$2"' - "$copy/build/simtest" {} | sort
+}
+
+accuracy() { # in hundredths of a per cent, 0 where the training fails
+    timeout -k 5 300 "$copy/build/sleet-train" "${training[@]}" 2>/dev/null |
+        sed -n 's/.*"final_accuracy": *\([0-9.e+-]*\).*/\1/p' | tail -n 1 |
+        awk '{ v = $1 } END { printf "%d\n", v * 10000 + 0.5 }'
+}
+
+points() { awk -v v="$1" 'BEGIN { printf "%.2f %%", v / 100 }'; }
+
+passed=0 failed=0
+try() { # NUMBER
+    local caught="" now
+    if ! fault "$1" || ! build; then
+        printf '| %s | (cannot be planted or built) |\n' "${names[$1]}"
+        failed=$((failed + 1))
+        restore
+        return
+    fi
+    caught=$(failing_cases | paste -sd, | sed 's/,/, /g')
+    if [ -z "$caught" ]; then
+        now=$(accuracy)
+        [ $((usual - now)) -gt 100 ] &&
+            caught="training, 8 nodes, label shards, 30 % loss: $(points "$now") instead of $(points "$usual")"
+    fi
+    if [ -n "$caught" ]; then
+        passed=$((passed + 1))
+    else
+        caught="nothing (training: $(points "$now") and $(points "$usual"))"
+        failed=$((failed + 1))
+    fi
+    printf '| %s | %s |\n' "${names[$1]}" "$caught"
+    restore
+}
+
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+copy=$work/tree
+mkdir -p "$copy/build"
+(cd "$src" && tar cf - --exclude='./build*' --exclude=./.git --exclude=autom4te.cache .) |
+    tar xf - -C "$copy" || exit 1
+# Without warnings as errors: a fault may leave something unused.
+[ -d "$src/build-aux" ] && cp -r "$src/build-aux" "$copy/"
+if ! (cd "$copy" && { [ -x configure ] || autoreconf -fi; } && cd build &&
+    ../configure --disable-shared) >"$work/log" 2>&1; then
+    tail -n 20 "$work/log" >&2
+    exit 1
+fi
+build || exit 1
+before=$(failing_cases | paste -sd' ')
+[ -z "$before" ] || { say "these fail without any fault: $before"; exit 1; }
+usual=$(accuracy)
+[ "$usual" -gt 0 ] || { say "the training fails without any fault"; exit 1; }
+
+printf '| fault | caught by |\n| --- | --- |\n'
+if [ $# -eq 0 ]; then
+    set -- 1 2 3 4 5 6 7 8
+fi
+for number in "$@"; do
+    try "$number"
+done
+printf 'mutants: %d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
