@@ -53,6 +53,8 @@ now_ms() { echo $(($(date +%s%N) / 1000000)); }
 keep() {
     local name=$1
     shift
+    : >"$work/$name.out" # here, not in the child: an earlier life's output must not be read
+    : >"$work/$name.err"
     "$@" >"$work/$name.out" 2>"$work/$name.err" &
     pid[$name]=$!
     pids+=($!)
