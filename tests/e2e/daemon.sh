@@ -207,7 +207,7 @@ signals_case() {
     done
     boot a --id 1 --listen 127.0.0.1:0
     ok "signals: shutdown is accepted" "$ctl" -s "$work/a.sock" shutdown
-    ok "signals: shutdown ends it" until_true 1 gone "${pid[a]}"
+    ok "signals: shutdown ends it" until_true 5 gone "${pid[a]}"
     ok "signals: shutdown: no socket file stays" [ ! -e "$work/a.sock" ]
 }
 
