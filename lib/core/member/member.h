@@ -37,7 +37,6 @@ struct member {
     struct replay replay;
     struct rtt rtt;
     struct reorder reorder;
-    struct pacer pacer;
     sleet_time heard;    /* TIME_NEVER: never */
     sleet_time hello_at; /* when to greet (again) */
     sleet_duration hello_gap;
