@@ -69,6 +69,13 @@ static struct set *place_for(engine *e, const struct layout *l)
     return spare;
 }
 
+/* How long the whole set takes at this node's rate. */
+static sleet_duration on_the_wire(const engine *e, const struct layout *l)
+{
+    double seconds = (double)l->elements * 32 / (double)e->config.rate_bps;
+    return seconds < 3600 ? (sleet_duration)(seconds * 1e9) : SEC(3600);
+}
+
 int engine_register(engine *e, const char *name, sleet_payload payload, const engine_tensor *t,
                     uint32_t n, sleet_time now)
 {
@@ -94,7 +101,9 @@ int engine_register(engine *e, const char *name, sleet_payload payload, const en
         s->used = true;
         s->handle = (int)(s - e->sets);
         s->layout = l;
-        budget_init(&s->budget, e->config.budget_first, e->config.budget_min, e->config.budget_max);
+        sleet_duration wire = on_the_wire(e, &s->layout);
+        budget_init(&s->budget, e->config.budget_first + wire, e->config.budget_min,
+                    e->config.budget_max + 2 * wire);
     }
     s->attached = true;
     s->established = false; /* new values: they count once they are the job's */

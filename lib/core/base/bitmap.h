@@ -15,6 +15,19 @@ static inline void bitmap_clear(uint64_t *map, size_t i)
 {
     map[i / 64] &= ~(UINT64_C(1) << (i % 64));
 }
+/* The first set bit at or after `from` among `bits`; `bits` when there is none. */
+static inline size_t bitmap_next(const uint64_t *map, size_t from, size_t bits)
+{
+    while (from < bits) {
+        uint64_t rest = map[from / 64] >> (from % 64);
+        if (rest) {
+            from += (size_t)__builtin_ctzll(rest);
+            return from < bits ? from : bits;
+        }
+        from = (from / 64 + 1) * 64;
+    }
+    return bits;
+}
 /* Set bits among the first `bits`. */
 static inline size_t bitmap_count(const uint64_t *map, size_t bits)
 {

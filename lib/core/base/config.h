@@ -16,6 +16,7 @@ typedef struct engine_config {
     uint32_t peer_count;     /* at most ENGINE_PEERS_MAX */
     uint32_t window;         /* W: rounds kept open for others, 4 */
     uint32_t absent_rounds;  /* K: rounds without a trainer until nobody waits for it, 3 */
+    uint64_t keep_bytes;     /* commits of past rounds kept a set, 2 owned shares or 16 MiB */
     uint64_t rate_bps;       /* bits of datagram per second of this node, 100,000,000 */
     sleet_duration ping;     /* 1 s */
     sleet_duration budget_min, budget_max, budget_first; /* 20 ms, 10 s, 500 ms */

@@ -25,7 +25,7 @@ static void ask_gather(struct round *r, struct lane *l, const struct wire_summar
 {
     uint32_t mine = r->lane[r->self].share;
     bool idle = time_since(now, l->gather_sent_at) > settle(m);
-    if (!l->sent_at || (!l->repair && !(l->repair = calloc(bitmap_words(mine) + 1, 8))))
+    if (!l->sent_at || !r->own.commit || (!l->repair && !(l->repair = calloc(bitmap_words(mine) + 1, 8))))
         return;
     for (uint32_t i = 0; i < w->bits; i++) {
         uint32_t number = w->first + i;
@@ -105,19 +105,19 @@ static bool due(const struct set *s, const struct round *r, const struct env *e,
     return l->since_summary >= SUMMARY_EVERY || !time_before(now, l->summary_at);
 }
 
-static void put_holes(struct wire_summary *w, uint8_t *bits, const struct round *r, uint32_t rank,
-                      bool scatter)
+static void put_holes(struct wire_summary *w, uint8_t *bits, struct round *r, uint32_t rank, bool scatter)
 {
     uint32_t owner = scatter ? (uint32_t)r->self : rank;
     uint32_t share = r->lane[owner].share, last = 0;
+    uint32_t *whole = scatter ? &r->lane[rank].scatter_whole : &r->lane[rank].gather_whole;
     bool any = false;
-    for (uint32_t i = 0; i < share; i++) {
+    for (uint32_t i = *whole; i < share; i++) {
         bool missing = scatter ? !(r->own.mask[i] >> rank & 1)
                                : !bitmap_test(r->got, r->frag[r->lane[owner].start + i]);
         if (!missing)
             continue;
         if (!any) {
-            w->first = i;
+            w->first = *whole = i;
             any = true;
         }
         if (i - w->first >= BITS_MAX)
@@ -125,6 +125,8 @@ static void put_holes(struct wire_summary *w, uint8_t *bits, const struct round 
         last = i - w->first;
         bits[last / 8] |= (uint8_t)(1u << last % 8);
     }
+    if (!any)
+        *whole = share;
     w->bits = any ? (uint16_t)(last + 1) : 0;
 }
 

@@ -23,7 +23,7 @@ void gather_own(struct set *s, struct round *r, uint32_t number)
 {
     uint32_t fragment = r->frag[r->lane[r->self].start + number], tensor, n;
     uint64_t offset;
-    if (!r->joined || r->closed)
+    if (!r->joined || r->closed || bitmap_test(r->got, fragment))
         return;
     layout_locate(&s->layout, fragment, &tensor, &offset, &n);
     memcpy((float *)r->result[tensor] + offset, r->own.commit + (size_t)number * FRAGMENT_ELEMENTS,
@@ -45,7 +45,7 @@ enum fate gather_recv(struct set *s, struct round *r, const struct env *e, uint3
     (void)now;
     if (!r->joined)
         return FATE_STALE; /* it will be asked for once the trainer is here */
-    if (r->closed) {
+    if (r->closed || r->closing) {
         lane->got_late += lane->got_direct + lane->got_repaired + lane->got_late < lane->share;
         return FATE_STALE;
     }
@@ -78,27 +78,40 @@ bool gather_done_from(const struct set *s, const struct round *r, const struct e
     const struct member *m = &e->members[g->slot];
     uint32_t got = l->got_direct + l->got_repaired;
     if ((int)rank == r->self)
-        return r->own.final;
+        return r->own.final && r->own.taken == r->own.commits;
     bool over = l->commits_final && (got >= l->commits_told || e->config->repair_off);
     bool never = !m->sets[s->handle].attached && got == 0 && l->commits_told == 0;
     return got >= l->share || over || never || l->disagrees || !m->alive ||
            m->boot_id != g->boot_id;
 }
 
+static bool sole_contributor(const struct round *r)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->group.n; i++)
+        n += r->group.members[i].contributes;
+    return n == 1;
+}
+
 /* Own commits on their way, and members that take the model in this very round have it:
- * a node that needs nobody else must not run ahead of those who need it. */
+ * a node that needs nobody else must not run ahead of those who need it.  Who contributes
+ * with others gives the joiners its budget; who is alone with them waits while they advance. */
 static bool served(const struct set *s, const struct round *r, const struct env *e, uint32_t rank,
                    sleet_time now)
 {
     const struct group_member *g = &r->group.members[rank];
+    const struct lane *l = &r->lane[rank];
     const struct member *m = &e->members[g->slot];
     const struct member_set *ms = &m->sets[s->handle];
+    sleet_duration budget = budget_now(&s->budget);
+    bool sole = sole_contributor(r), sent = l->gather_pos >= r->own.commits;
     if ((int)rank == r->self || !m->alive || m->boot_id != g->boot_id || !r->contributes ||
-        time_since(now, r->started) >= budget_now(&s->budget))
+        (!sole && time_since(now, r->started) >= budget))
         return true;
-    if (r->lane[rank].gather_pos < r->own.commits)
+    if (!sent)
         return false;
-    return g->contributes || ms->round != r->number || ms->closed;
+    return g->contributes || ms->round != r->number || ms->closed ||
+           time_since(now, l->gather_sent_at) >= budget;
 }
 
 bool gather_complete(const struct set *s, const struct round *r, const struct env *e, sleet_time now)
@@ -110,4 +123,17 @@ bool gather_complete(const struct set *s, const struct round *r, const struct en
         if (!served(s, r, e, i, now))
             return false;
     return true;
+}
+
+sleet_time gather_deadline(const struct set *s, const struct round *r, sleet_time now)
+{
+    sleet_duration budget = budget_now(&s->budget);
+    sleet_time t = TIME_NEVER;
+    for (uint32_t i = 0; i < r->group.n; i++) {
+        sleet_time at = time_add(r->lane[i].gather_sent_at, budget);
+        if (sole_contributor(r) && time_before(now, at))
+            t = time_min(t, at);
+    }
+    sleet_time at = time_add(r->started, budget);
+    return time_before(now, at) ? time_min(t, at) : t;
 }

@@ -9,14 +9,13 @@
 
 #define BIT(rank) ((uint64_t)1 << (rank))
 
-static bool owner_alloc(struct round *r)
+/* The sums of an owned fragment, made when first asked for; NULL when out of memory. */
+static double *sums(struct round *r, uint32_t number)
 {
-    size_t n = (size_t)r->lane[r->self].share * FRAGMENT_ELEMENTS;
-    if (!r->own.acc)
-        r->own.acc = calloc(n + 1, sizeof(double));
-    if (!r->own.commit)
-        r->own.commit = malloc((n + 1) * sizeof(float));
-    return r->own.acc && r->own.commit;
+    double **acc = &r->own.acc[number];
+    if (!*acc)
+        *acc = calloc(FRAGMENT_ELEMENTS, sizeof **acc);
+    return *acc;
 }
 
 static uint32_t fragment_of(const struct round *r, uint32_t number)
@@ -37,7 +36,10 @@ static void add_own(struct set *s, struct round *r, const struct env *e, uint32_
         e->counters->nonfinite++;
         return;
     }
-    reduce_add(r->own.acc + (size_t)number * FRAGMENT_ELEMENTS, x, r->weight, n);
+    double *acc = sums(r, number);
+    if (!acc)
+        return;
+    reduce_add(acc, x, r->weight, n);
     r->own.wsum[number] += r->weight;
     r->own.mask[number] |= BIT(r->self);
 }
@@ -47,19 +49,36 @@ static bool is_committed(const struct round *r, uint32_t number)
     return r->own.wsum[number] < 0; /* the sign marks the commit; weights are positive */
 }
 
+static bool takes(const struct round *r)
+{
+    return r->joined && !r->closing && !r->closed;
+}
+
+/* Take over at most `limit` commits into the node's own result. */
+static void take_own(struct set *s, struct round *r, uint32_t limit)
+{
+    struct owner_side *o = &r->own;
+    for (; takes(r) && o->taken < o->commits && limit; limit--)
+        gather_own(s, r, o->order[o->taken++]);
+}
+
 static void commit(struct set *s, struct round *r, const struct env *e, uint32_t number)
 {
+    struct owner_side *o = &r->own;
     if (is_committed(r, number))
         return;
     add_own(s, r, e, number);
-    if (!r->own.mask[number])
+    if (!o->commit)
+        o->commit = malloc(((size_t)r->lane[r->self].share * FRAGMENT_ELEMENTS + 1) * sizeof(float));
+    if (!o->mask[number] || !o->commit)
         return;
-    reduce_mean(r->own.commit + (size_t)number * FRAGMENT_ELEMENTS,
-                r->own.acc + (size_t)number * FRAGMENT_ELEMENTS, r->own.wsum[number],
+    reduce_mean(o->commit + (size_t)number * FRAGMENT_ELEMENTS, o->acc[number], o->wsum[number],
                 FRAGMENT_ELEMENTS);
-    r->own.wsum[number] = -r->own.wsum[number];
-    r->own.order[r->own.commits++] = number;
-    gather_own(s, r, number);
+    free(o->acc[number]);
+    o->acc[number] = NULL;
+    o->wsum[number] = -o->wsum[number];
+    o->order[o->commits++] = number;
+    take_own(s, r, 1);
 }
 
 /* All commits went to the member and there is something to tell: it must not wait for more. */
@@ -69,17 +88,29 @@ bool gather_sent(const struct round *r, const struct env *e, uint32_t rank)
            (r->own.commits < r->lane[r->self].share || e->config->repair_off);
 }
 
+bool owner_busy(const struct round *r)
+{
+    const struct owner_side *o = &r->own;
+    return (o->finishing && !o->final) || (takes(r) && o->taken < o->commits);
+}
+
+/* Commit what is left of the share, a slice a call. */
 static void finish(struct set *s, struct round *r, const struct env *e)
 {
     struct owner_side *o = &r->own;
+    uint32_t share = r->lane[r->self].share;
     if (o->final)
         return;
-    if (owner_alloc(r))
-        for (uint32_t i = 0; i < r->lane[r->self].share; i++)
-            commit(s, r, e, i);
+    o->finishing = true;
+    for (uint32_t i = 0; i < SLICE_FRAGMENTS && o->sweep < share; i++)
+        commit(s, r, e, o->sweep++);
+    if (o->sweep < share)
+        return;
     o->final = true;
-    free(o->acc);
-    o->acc = NULL;
+    for (uint32_t i = 0; i < share; i++) {
+        free(o->acc[i]);
+        o->acc[i] = NULL;
+    }
     for (uint32_t i = 0; i < r->group.n; i++)
         r->lane[i].summary_due |= (int)i != r->self && gather_sent(r, e, i);
 }
@@ -105,7 +136,8 @@ enum fate owner_recv(struct set *s, struct round *r, const struct env *e, uint32
         lane->in_late += lane->in_direct + lane->in_repaired + lane->in_late < r->lane[r->self].share;
         return FATE_STALE;
     }
-    if (!owner_alloc(r))
+    double *acc = sums(r, number);
+    if (!acc)
         return FATE_STALE;
     float x[FRAGMENT_ELEMENTS];
     uint32_t n = d->payload_len / 4;
@@ -114,7 +146,7 @@ enum fate owner_recv(struct set *s, struct round *r, const struct env *e, uint32
         e->counters->nonfinite++;
         return FATE_CORRUPT;
     }
-    reduce_add(o->acc + (size_t)number * FRAGMENT_ELEMENTS, x, d->weight, n);
+    reduce_add(acc, x, d->weight, n);
     o->wsum[number] += d->weight;
     o->mask[number] |= BIT(rank);
     if (d->phase == PHASE_SCATTER)
@@ -182,12 +214,17 @@ static sleet_duration grace(const struct round *r, const struct env *e)
 
 static sleet_duration budget_of(const struct set *s, const struct round *r)
 {
-    return r->exact ? s->budget.max : budget_now(&s->budget);
+    if (!r->exact)
+        return budget_now(&s->budget);
+    sleet_duration own = r->joined ? time_since(r->deadline, r->started) : 0;
+    return own > s->budget.max ? own : s->budget.max;
 }
 
 sleet_time owner_deadline(const struct set *s, const struct round *r)
 {
     const struct owner_side *o = &r->own;
+    if (owner_busy(r))
+        return (sleet_time){0};
     if (o->final || time_is_never(o->first_seen))
         return TIME_NEVER;
     return time_min(o->grace_at, time_add(o->first_seen, budget_of(s, r)));
@@ -196,7 +233,10 @@ sleet_time owner_deadline(const struct set *s, const struct round *r)
 void owner_check(struct set *s, struct round *r, const struct env *e, sleet_time now)
 {
     struct owner_side *o = &r->own;
-    if (o->final)
+    take_own(s, r, SLICE_FRAGMENTS);
+    if (o->finishing)
+        finish(s, r, e);
+    if (o->finishing || o->final)
         return;
     o->need = needed(s, r, e);
     uint64_t full = r->joined ? BIT(r->self) : 0, over = full;
@@ -243,12 +283,23 @@ void owner_check(struct set *s, struct round *r, const struct env *e, sleet_time
     finish(s, r, e);
 }
 
-/* The trainer's deadline came first: take its values while they may be read. */
-void owner_absorb(struct set *s, struct round *r, const struct env *e)
+void owner_wind_up(struct set *s, struct round *r, const struct env *e, uint32_t fragment)
 {
-    if (r->own.final || !r->contributes || !owner_alloc(r))
+    uint32_t number = r->number_of[fragment];
+    if (r->owner_of_run[fragment / RUN_FRAGMENTS] != r->self)
         return;
-    for (uint32_t i = 0; i < r->lane[r->self].share; i++)
-        if (!is_committed(r, i))
-            add_own(s, r, e, i);
+    if (is_committed(r, number))
+        gather_own(s, r, number);
+    else if (!r->own.final)
+        add_own(s, r, e, number);
+}
+
+void owner_drop_commits(struct round *r)
+{
+    free(r->own.commit);
+    r->own.commit = NULL;
+    for (uint32_t i = 0; i < r->group.n; i++) {
+        r->lane[i].gather_pos = r->own.commits;
+        r->lane[i].repairs = 0;
+    }
 }

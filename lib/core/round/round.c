@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool number_fragments(struct round *r, const struct layout *l)
+static void number_fragments(struct round *r, const struct layout *l)
 {
     uint32_t fill[SLEET_GROUP_MAX] = {0};
     owners_assign(&r->group, r->number, l->runs, r->owner_of_run);
@@ -18,7 +18,6 @@ static bool number_fragments(struct round *r, const struct layout *l)
         r->number_of[f] = fill[o];
         r->frag[r->lane[o].start + fill[o]++] = f;
     }
-    return true;
 }
 
 struct round *round_new(const struct layout *l, const struct group *g, int self, uint64_t number,
@@ -42,10 +41,11 @@ struct round *round_new(const struct layout *l, const struct group *g, int self,
     number_fragments(r, l);
     uint32_t mine = r->lane[self].share;
     struct owner_side *o = &r->own;
+    o->acc = calloc((size_t)mine + 1, sizeof *o->acc);
     o->wsum = calloc((size_t)mine + 1, sizeof *o->wsum);
     o->mask = calloc((size_t)mine + 1, sizeof *o->mask);
     o->order = calloc((size_t)mine + 1, sizeof *o->order);
-    if (!o->wsum || !o->mask || !o->order)
+    if (!o->acc || !o->wsum || !o->mask || !o->order)
         goto fail;
     o->final = mine == 0;
     o->first_seen = o->grace_at = TIME_NEVER;
@@ -68,6 +68,8 @@ void round_free(struct round *r)
         free(r->lane[i].sent_at);
         free(r->lane[i].repair);
     }
+    for (uint32_t i = 0; r->own.acc && i < r->lane[r->self].share; i++)
+        free(r->own.acc[i]);
     free(r->own.acc);
     free(r->own.wsum);
     free(r->own.mask);
@@ -87,6 +89,6 @@ uint64_t round_bytes_bound(const struct layout *l, uint32_t members)
 {
     uint64_t frags = (uint64_t)l->fragments;
     uint64_t share = members > 1 ? frags : 0; /* rendezvous may give one member everything */
-    return sizeof(struct round) + frags * 10 + share * (FRAGMENT_ELEMENTS * 12 + 24) +
+    return sizeof(struct round) + frags * 10 + share * (FRAGMENT_ELEMENTS * 12 + 48) +
            share * members * 5 + (uint64_t)l->n * 16;
 }

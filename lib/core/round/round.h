@@ -20,17 +20,19 @@
 #include "wire/wire.h"
 
 #define ROUNDS_RING 8
+#define SLICE_FRAGMENTS 2048 /* handled in one go where a whole set could take seconds */
 #define SET_HISTORY 64
 #define SET_UNTOLD 0xff
 
 struct owner_side {
-    double *acc;     /* owned fragments x 288, made with the first contribution */
+    double **acc;    /* per owned fragment 288 sums, from the first contribution to the commit */
     double *wsum;    /* sum of weights per owned fragment */
     uint64_t *mask;  /* contributors per owned fragment, bit = rank */
-    float *commit;   /* committed means, owned fragments x 288 */
+    float *commit;   /* committed means, owned fragments x 288, made with the first */
     uint32_t *order; /* owned numbers in order of their commit */
-    uint32_t commits;
-    bool final, discarded;
+    uint32_t commits, taken; /* of them in the node's own result */
+    uint32_t sweep;  /* next number to commit while finishing */
+    bool finishing, final, discarded;
     sleet_time first_seen, grace_at; /* TIME_NEVER when unset */
     uint64_t need, over;             /* ranks waited for; ranks that said END */
 };
@@ -52,6 +54,7 @@ struct lane {
     sleet_time summary_at;
     sleet_duration summary_gap;
     uint32_t since_summary;
+    uint32_t gather_whole, scatter_whole; /* nothing is missing before this number */
     bool summary_due, holes_due;
 };
 
@@ -59,7 +62,8 @@ struct round {
     uint64_t number;
     struct group group;
     int self; /* own rank */
-    bool joined, closed, exact, contributes;
+    bool joined, closing, closed, exact, contributes;
+    uint32_t wound_up; /* fragments done with while closing */
     double weight, least_coverage;
     uint32_t quorum, expected, flags;
     sleet_time started, deadline;
@@ -91,6 +95,11 @@ struct set {
     struct round *open;
     bool waiting; /* a start that cannot pin a group yet */
     struct { const void **send; void **result; sleet_round_options options; sleet_time at; } pending;
+    struct { /* the pending start is answered with its own values, copied in slices */
+        bool active;
+        uint32_t flags, next; /* next: fragment */
+        uint64_t round;
+    } alone;
     bool event;
     int event_error;
     sleet_report report;
@@ -146,7 +155,13 @@ enum fate owner_recv(struct set *, struct round *, const struct env *, uint32_t 
                      const struct wire_data *, uint32_t fragment, sleet_time now);
 void owner_check(struct set *, struct round *, const struct env *, sleet_time now);
 bool gather_sent(const struct round *, const struct env *, uint32_t rank);
-void owner_absorb(struct set *, struct round *, const struct env *);
+/* The trainer's buffers go: take the commit of a fragment of the own share, or else add the
+ * node's values to its sums. */
+void owner_wind_up(struct set *, struct round *, const struct env *, uint32_t fragment);
+/* Serve this round's commits no longer. */
+void owner_drop_commits(struct round *);
+/* True while commits wait to be made or taken over into the result. */
+bool owner_busy(const struct round *);
 sleet_time owner_deadline(const struct set *, const struct round *);
 
 /* ---- gather.c */
@@ -155,6 +170,8 @@ enum fate gather_recv(struct set *, struct round *, const struct env *, uint32_t
 void gather_own(struct set *, struct round *, uint32_t number);
 bool gather_done_from(const struct set *, const struct round *, const struct env *, uint32_t rank);
 bool gather_complete(const struct set *, const struct round *, const struct env *, sleet_time now);
+/* When time alone may make it complete. */
+sleet_time gather_deadline(const struct set *, const struct round *, sleet_time now);
 
 /* ---- feedback.c */
 void feedback_recv(struct set *, struct round *, const struct env *, uint32_t rank,

@@ -100,10 +100,11 @@ static size_t next_repair(struct set *s, struct round *r, const struct env *e, u
 {
     struct lane *l = &r->lane[rank];
     uint32_t mine = r->lane[r->self].share;
-    for (uint32_t tries = 0; l->repairs && tries < mine; tries++) {
-        uint32_t i = l->repair_pos++ % mine;
-        if (!bitmap_test(l->repair, i))
-            continue;
+    if (l->repairs) {
+        uint32_t i = (uint32_t)bitmap_next(l->repair, l->repair_pos, mine);
+        if (i == mine) /* from the start again */
+            i = (uint32_t)bitmap_next(l->repair, 0, mine);
+        l->repair_pos = i + 1;
         bitmap_clear(l->repair, i);
         l->repairs--;
         return fill_gather(s, r, rank, i, PHASE_REPAIR, out, counter, now);

@@ -8,6 +8,7 @@
 #define DEADLINE_STEP SEC(2)
 #define DEADLINE_EXACT SEC(30)
 #define RETRY MS(20)
+#define KEEP_LEAST (16u << 20) /* bytes */
 
 static struct member_rounds others(const struct set *s, const struct env *e)
 {
@@ -39,6 +40,23 @@ static void retire(struct set *s, const struct env *e, uint32_t slot)
     s->ring[slot] = NULL;
 }
 
+/* Commits of past rounds serve those who still miss some, the newest first within
+ * keep_bytes; by default two shares, and 16 MiB where that is more. */
+static void bound_kept(struct set *s, const struct env *e, uint64_t job)
+{
+    uint64_t kept = 0;
+    for (uint64_t back = 1; back < ROUNDS_RING && back < job; back++) {
+        struct round *r = find(s, job - back);
+        if (!r || r == s->open || !r->own.commit)
+            continue;
+        uint64_t bytes = (uint64_t)r->lane[r->self].share * FRAGMENT_ELEMENTS * sizeof(float);
+        uint64_t most = 2 * bytes > KEEP_LEAST ? 2 * bytes : KEEP_LEAST;
+        kept += bytes;
+        if (kept > (e->config->keep_bytes ? e->config->keep_bytes : most))
+            owner_drop_commits(r);
+    }
+}
+
 /* The round `number` with its group pinned, made if it is new. */
 static struct round *pin(struct set *s, const struct env *e, uint64_t number, sleet_time now)
 {
@@ -49,6 +67,7 @@ static struct round *pin(struct set *s, const struct env *e, uint64_t number, sl
     if ((*slot && ((*slot)->number > number || *slot == s->open)) || !set_group(s, e, number, &g))
         return NULL;
     retire(s, e, number % ROUNDS_RING);
+    bound_kept(s, e, set_job_round(s, e));
     *slot = round_new(&s->layout, &g, group_rank(&g, e->members[0].node_id), number, now);
     return *slot;
 }
@@ -61,11 +80,6 @@ struct round *set_round(struct set *s, const struct env *e, uint64_t number, sle
     if (r || !s->attached || number == 0 || number > job + 1 || number + e->config->window < job)
         return r;
     return pin(s, e, number, now);
-}
-
-static size_t tensor_bytes(const struct set *s, uint32_t t)
-{
-    return (size_t)s->layout.tensors[t].count * 4;
 }
 
 static void finish_report(struct set *s, int error, const sleet_report *p)
@@ -89,54 +103,90 @@ static void finish_report(struct set *s, int error, const sleet_report *p)
                                                               .elapsed = p->elapsed_ns};
 }
 
-/* Own values as the result: nobody to average with. */
-static void report_own(struct set *s, const struct env *e, uint32_t flags, sleet_time now)
-{
-    struct group self = {.n = 1};
-    for (uint32_t t = 0; t < s->layout.n; t++)
-        if (s->layout.tensors[t].count)
-            memcpy(s->pending.result[t], s->pending.send[t], tensor_bytes(s, t));
-    double least = s->pending.options.least_coverage;
-    sleet_report p = {.group_size = 1, .flags = flags};
-    self.members[0].node_id = e->members[0].node_id;
-    p.expected = set_expected(s, e, &self, now);
-    if (flags & SLEET_ALONE)
-        p.expected += others(s, e).n;
-    p.coverage = 1.0 / p.expected;
-    p.flags |= p.coverage < (least > 0 ? least : 0.5) ? SLEET_LOW_COVERAGE : 0;
-    p.flags |= p.expected == 1 ? SLEET_COMPLETE : 0;
-    p.elapsed_ns = time_since(now, s->pending.at);
-    finish_report(s, SLEET_OK, &p);
-}
-
 static void drop_pending(struct set *s)
 {
     free(s->pending.send);
     free(s->pending.result);
     s->pending.send = NULL;
     s->pending.result = NULL;
-    s->waiting = false;
+    s->waiting = s->alone.active = false;
 }
 
-static void fill_holes(const struct set *s, struct round *r)
+static void copy_fragment(const struct set *s, uint32_t fragment, const void *const *send,
+                          void *const *result)
 {
-    for (uint32_t f = 0; f < s->layout.fragments; f++) {
-        uint32_t tensor, n;
+    uint32_t tensor, n;
+    uint64_t offset;
+    layout_locate(&s->layout, fragment, &tensor, &offset, &n);
+    memcpy((float *)result[tensor] + offset, (const float *)send[tensor] + offset, n * sizeof(float));
+}
+
+/* Own values as the result, a slice a call, then the report: nobody to average with. */
+static void go_on_alone(struct set *s, const struct env *e, sleet_time now)
+{
+    for (uint32_t i = 0; i < SLICE_FRAGMENTS && s->alone.next < s->layout.fragments; i++)
+        copy_fragment(s, s->alone.next++, s->pending.send, s->pending.result);
+    if (s->alone.next < s->layout.fragments)
+        return;
+    struct group self = {.n = 1};
+    double least = s->pending.options.least_coverage;
+    sleet_report p = {.round = s->alone.round, .group_size = 1, .flags = s->alone.flags};
+    self.members[0].node_id = e->members[0].node_id;
+    p.expected = set_expected(s, e, &self, now);
+    if (p.flags & SLEET_ALONE)
+        p.expected += others(s, e).n;
+    p.coverage = 1.0 / p.expected;
+    p.flags |= p.coverage < (least > 0 ? least : 0.5) ? SLEET_LOW_COVERAGE : 0;
+    p.flags |= p.expected == 1 ? SLEET_COMPLETE : 0;
+    p.elapsed_ns = time_since(now, s->pending.at);
+    finish_report(s, SLEET_OK, &p);
+    drop_pending(s);
+}
+
+/* `round` is 0 where the answer uses up no number. */
+static void answer_alone(struct set *s, const struct env *e, uint32_t flags, uint64_t round, sleet_time now)
+{
+    s->alone.active = true;
+    s->alone.flags = flags;
+    s->alone.round = round;
+    s->alone.next = 0;
+    go_on_alone(s, e, now);
+}
+
+/* Own values for the commits that are missing, and into the sums of the node's share
+ * while they may be read; a slice a call, true when all is done. */
+static bool wind_up(struct set *s, struct round *r, const struct env *e)
+{
+    if (r->got_n == s->layout.fragments)
+        return true;
+    for (uint32_t i = 0; i < SLICE_FRAGMENTS && r->wound_up < s->layout.fragments; i++) {
+        uint32_t f = r->wound_up++, tensor, n;
         uint64_t offset;
+        owner_wind_up(s, r, e, f);
         if (bitmap_test(r->got, f))
             continue;
         layout_locate(&s->layout, f, &tensor, &offset, &n);
-        memcpy((float *)r->result[tensor] + offset, (const float *)r->send[tensor] + offset, n * 4u);
+        copy_fragment(s, f, r->send, r->result);
         r->present += n;
     }
+    return r->wound_up == s->layout.fragments;
+}
+
+/* The deadline, less what the end of a large round may take: half a byte a nanosecond. */
+static sleet_time last_call(const struct set *s, const struct round *r)
+{
+    sleet_duration whole = time_since(r->deadline, r->started);
+    sleet_duration lead = (sleet_duration)(s->layout.fragments - r->got_n) * FRAGMENT_ELEMENTS * 8;
+    if (lead < MS(1))
+        return r->deadline;
+    return time_add(r->deadline, -(lead < whole / 4 ? lead : whole / 4));
 }
 
 void set_close(struct set *s, struct round *r, const struct env *e, int error, sleet_time now)
 {
-    if (error == SLEET_OK) {
-        owner_absorb(s, r, e);
-        fill_holes(s, r);
-    }
+    r->closing = true;
+    if (error == SLEET_OK && !wind_up(s, r, e))
+        return; /* set_expire() goes on */
     bool whole = r->got_n == s->layout.fragments;
     double n = (double)s->layout.elements * r->expected;
     sleet_report p = {.round = r->number,
@@ -225,8 +275,6 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
         r->lane[i].summary_at = time_add(now, MS(2) + (m->rtt.valid ? m->rtt.srtt : MS(1)));
         r->lane[i].summary_due |= (int)i != r->self && !r->lane[i].share;
     }
-    for (uint32_t i = 0; i < r->own.commits; i++)
-        gather_own(s, r, r->own.order[i]);
     owner_check(s, r, e, now);
     if (gather_complete(s, r, e, now))
         set_close(s, r, e, SLEET_OK, now);
@@ -237,6 +285,10 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
 {
     struct member_rounds o;
     struct group g;
+    if (s->alone.active) {
+        go_on_alone(s, e, now);
+        return;
+    }
     establish(s, e, now);
     o = others(s, e);
     uint64_t number = s->own_round + 1 > o.second ? s->own_round + 1 : o.second;
@@ -247,31 +299,24 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
             number = theirs;
     }
     if (o.n && s->established && number > o.highest + 1) {
-        report_own(s, e, SLEET_ALONE, now);
-        drop_pending(s);
+        answer_alone(s, e, SLEET_ALONE, 0, now);
         return;
     }
     if (!set_group(s, e, number, &g)) {
-        if (late) {
-            report_own(s, e, SLEET_JOINING | SLEET_DEADLINE, now);
-            drop_pending(s);
-        }
+        if (late)
+            answer_alone(s, e, SLEET_JOINING | SLEET_DEADLINE, 0, now);
         return;
     }
     if (g.n == 1 && !find(s, number)) {
         s->own_round = number;
-        report_own(s, e, 0, now);
-        s->report.round = number;
-        drop_pending(s);
+        answer_alone(s, e, 0, number, now);
         return;
     }
     struct round *r = pin(s, e, number, now);
     if (r && !r->joined)
         join(s, r, e, now);
-    else if (late) {
-        report_own(s, e, SLEET_DEADLINE, now);
-        drop_pending(s);
-    }
+    else if (late)
+        answer_alone(s, e, SLEET_DEADLINE, 0, now);
 }
 
 static int copy_tables(struct set *s, const void *const *send, void *const *result)
@@ -339,8 +384,8 @@ void set_expire(struct set *s, const struct env *e, sleet_time now)
     struct round *r = s->open;
     if (s->waiting)
         set_retry_start(s, e, now);
-    if (r && !time_before(now, r->deadline)) {
-        r->flags |= SLEET_DEADLINE;
+    if (r && (r->closing || !time_before(now, last_call(s, r)))) {
+        r->flags |= r->closing ? 0 : SLEET_DEADLINE;
         set_close(s, r, e, SLEET_OK, now);
     }
     uint64_t job = set_job_round(s, e);
@@ -363,14 +408,14 @@ void set_expire(struct set *s, const struct env *e, sleet_time now)
 sleet_time set_deadline(const struct set *s, const struct env *e, sleet_time now)
 {
     sleet_time t = s->waiting ? time_min(time_add(now, RETRY), pending_deadline(s)) : TIME_NEVER;
+    if (s->alone.active || (s->open && s->open->closing))
+        return now;
     if (s->open) {
         sleet_time look = time_add(s->open->started, silence_limit(s));
         if (!time_before(now, look))
             look = time_add(now, MS(50));
-        t = time_min(t, time_min(s->open->deadline, look));
-        sleet_time served = time_add(s->open->started, budget_now(&s->budget));
-        if (time_before(now, served))
-            t = time_min(t, served); /* see gather_complete() */
+        t = time_min(t, time_min(last_call(s, s->open), look));
+        t = time_min(t, gather_deadline(s, s->open, now));
     }
     for (uint32_t i = 0; i < ROUNDS_RING; i++)
         if (s->ring[i])
