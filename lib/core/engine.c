@@ -104,6 +104,13 @@ void engine_settle(engine *e)
     }
 }
 
+/* -1 when this life of the member is not in the round's group. */
+static int rank_of(const struct round *r, const struct member *m)
+{
+    int rank = group_rank(&r->group, m->node_id);
+    return rank >= 0 && r->group.members[rank].boot_id == m->boot_id ? rank : -1;
+}
+
 static void recv_data(engine *e, struct member *m, const uint8_t *body, size_t len)
 {
     struct wire_data d;
@@ -133,18 +140,26 @@ static void recv_data(engine *e, struct member *m, const uint8_t *body, size_t l
     note_round(s, m, d.sender_round, (d.flags & DATA_CLOSED) != 0);
     bool scatter = d.phase == PHASE_SCATTER || d.phase == PHASE_SCATTER_REPAIR;
     struct round *r = set_round(s, &env, round_expand(set_job_round(s, &env), d.round), e->now);
-    int rank = r ? group_rank(&r->group, m->node_id) : -1;
-    if (rank < 0) {
-        if (r)
-            e->counters.foreign++;
-        else
-            e->counters.stale++;
+    if (!r) {
+        e->counters.stale++;
         return;
     }
-    r->lane[rank].since_summary += !scatter;
-    enum fate fate = scatter ? owner_recv(s, r, &env, (uint32_t)rank, &d, fragment, e->now)
-                             : gather_recv(s, r, &env, (uint32_t)rank, &d, fragment, e->now);
-    if (scatter && (r->own.commits == 0 || (d.flags & DATA_LAST) || d.remaining == 0 ||
+    int rank = rank_of(r, m);
+    enum fate fate = FATE_FOREIGN;
+    if (rank >= 0)
+        group_note(e, m, s, r, (uint32_t)rank, d.group);
+    if (!scatter) {
+        if (rank >= 0)
+            r->lane[rank].since_summary++;
+        fate = gather_recv(s, r, &env, m, rank, &d, fragment);
+    } else if (rank >= 0) {
+        fate = owner_recv(s, r, &env, (uint32_t)rank, &d, fragment, e->now);
+    }
+    if (fate == FATE_UNKNOWN_GROUP) {
+        group_ask(e, m, s, d.group);
+        fate = FATE_FOREIGN;
+    }
+    if (scatter && rank >= 0 && (r->own.commits == 0 || (d.flags & DATA_LAST) || d.remaining == 0 ||
                     r->lane[rank].in_direct + r->lane[rank].in_repaired == r->lane[r->self].share))
         owner_check(s, r, &env, e->now);
     if (r == s->open && gather_complete(s, r, &env, e->now))
@@ -171,13 +186,14 @@ static void recv_summary(engine *e, struct member *m, const uint8_t *body, size_
     session_echo(e, m, w.echo, w.hold);
     note_round(s, m, w.sender_round, (w.flags & SUMMARY_CLOSED) != 0);
     struct round *r = set_round(s, &env, round_expand(set_job_round(s, &env), w.round), e->now);
-    int rank = r ? group_rank(&r->group, m->node_id) : -1;
+    int rank = r ? rank_of(r, m) : -1;
     if (rank < 0) {
         e->counters.stale++;
         m->pong_due = true;
         return;
     }
     e->counters.accepted++;
+    group_note(e, m, s, r, (uint32_t)rank, w.group);
     feedback_recv(s, r, &env, (uint32_t)rank, &w, e->now);
     if (r == s->open && gather_complete(s, r, &env, e->now))
         set_close(s, r, &env, SLEET_OK, e->now);
@@ -202,6 +218,12 @@ static void recv_in_session(engine *e, struct member *m, const struct wire_heade
         return;
     case WIRE_SCHEMA_ACK:
         session_recv_schema_ack(e, m, body, len);
+        return;
+    case WIRE_GROUP_REQ:
+        group_recv_req(e, m, body, len);
+        return;
+    case WIRE_GROUP:
+        group_recv(e, body, len);
         return;
     case WIRE_CLOSE:
         session_recv_close(e, m, body, len);

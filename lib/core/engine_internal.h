@@ -1,6 +1,7 @@
 /* What the engine's files share.
  *   engine.c          life, time, receive dispatch
  *   engine_session.c  greeting, pings, schemas: who is there
+ *   engine_group.c    who averages with whom, where members differ
  *   engine_send.c     bursts: what leaves next, and when
  *   engine_calls.c    the trainer's calls and events
  *   engine_info.c     what an operator sees */
@@ -65,6 +66,13 @@ void session_expire(engine *);
 void session_echo(engine *, struct member *, uint32_t echo, uint32_t hold_us);
 void session_announce(engine *); /* tell everybody at once */
 sleet_time session_deadline(const engine *);
+
+/* ---- engine_group.c */
+/* The member uses that group in this round; tell it ours where it differs. */
+void group_note(engine *, struct member *, struct set *, struct round *, uint32_t rank, uint32_t hash);
+void group_ask(engine *, struct member *, const struct set *, uint32_t hash);
+void group_recv_req(engine *, struct member *, const uint8_t *, size_t);
+void group_recv(engine *, const uint8_t *, size_t);
 
 /* ---- engine_calls.c */
 struct set *engine_set_by_tensor(engine *, uint32_t tensor_id, int *index);

@@ -2,6 +2,7 @@
 #define TEST_SUITES(X) \
     X(engine) \
     X(faults) \
+    X(groups) \
     X(hostile) \
     X(link) \
     X(mutants) \

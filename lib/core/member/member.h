@@ -22,6 +22,7 @@ struct member_set {
     uint64_t round;         /* newest round its trainer joined */
     uint64_t lineage;
     uint32_t silent_rounds; /* in a row without any contribution to this node */
+    sleet_time ask_at;      /* not to be asked for a group before */
     double coverage;        /* long-run share of its fragments in our commits */
 };
 

@@ -10,7 +10,7 @@
 #define COUNTER_MARGIN 8 /* packets that may overtake before a hole counts as lost */
 #define BITS_MAX 8192u
 
-static sleet_duration settle(const struct member *m)
+sleet_duration feedback_settle(const struct member *m)
 {
     return (m->rtt.valid ? m->rtt.srtt : MS(1)) + reorder_grace(&m->reorder, &m->rtt);
 }
@@ -24,7 +24,7 @@ static void ask_gather(struct round *r, struct lane *l, const struct wire_summar
                        const struct member *m, sleet_time now)
 {
     uint32_t mine = r->lane[r->self].share;
-    bool idle = time_since(now, l->gather_sent_at) > settle(m);
+    bool idle = time_since(now, l->gather_sent_at) > feedback_settle(m);
     if (!l->sent_at || !r->own.commit || (!l->repair && !(l->repair = calloc(bitmap_words(mine) + 1, 8))))
         return;
     for (uint32_t i = 0; i < w->bits; i++) {
@@ -43,7 +43,7 @@ static void ask_scatter(struct round *r, struct lane *l, const struct wire_summa
                         const struct member *m, sleet_time now)
 {
     if (!r->joined || r->closed || l->scatter_pos < l->share || l->scatter_repairs ||
-        time_since(now, l->scatter_sent_at) <= settle(m))
+        time_since(now, l->scatter_sent_at) <= feedback_settle(m))
         return;
     for (uint32_t i = 0; i < w->bits && w->first + i < l->share; i++) {
         uint32_t f = r->frag[l->start + w->first + i];
@@ -59,22 +59,22 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
 {
     struct lane *l = &r->lane[rank];
     struct member *m = &e->members[r->group.members[rank].slot];
-    if (w->group != r->group.hash) {
-        l->disagrees = true;
-        return;
-    }
-    if (w->scatter_sent > l->sent_told && w->scatter_sent <= r->lane[r->self].share)
+    bool agrees = w->group == r->group.hash; /* else it numbers the fragments otherwise */
+    if (agrees && w->scatter_sent > l->sent_told && w->scatter_sent <= r->lane[r->self].share)
         l->sent_told = w->scatter_sent;
     if (w->flags & SUMMARY_SCATTER_OVER)
         r->own.over |= (uint64_t)1 << rank;
-    if (w->committed <= l->share && w->committed > l->commits_told)
+    if (w->committed <= (agrees ? l->share : s->layout.fragments) && w->committed > l->commits_told)
         l->commits_told = w->committed;
-    l->commits_final |= (w->flags & SUMMARY_COMMITS_FINAL) != 0;
-    if (w->flags & SUMMARY_SCATTER_HOLES)
+    if ((w->flags & SUMMARY_COMMITS_FINAL) && !l->commits_final) {
+        l->commits_final = true;
+        l->final_at = now;
+    }
+    if (agrees && (w->flags & SUMMARY_SCATTER_HOLES))
         ask_scatter(r, l, w, m, now);
-    else if (!e->config->repair_off)
+    else if (agrees && !e->config->repair_off)
         ask_gather(r, l, w, m, now);
-    if (w->bits && !l->repairs) {
+    if ((w->bits || r->mixed) && !l->repairs) {
         if (gather_sent(r, e, rank))
             l->summary_due = true;
         else
@@ -83,9 +83,10 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
     owner_check(s, r, e, now);
 }
 
-static bool wants_gather(const struct set *s, const struct round *r, const struct env *e, uint32_t rank)
+static bool wants_gather(const struct set *s, const struct round *r, const struct env *e, uint32_t rank,
+                         sleet_time now)
 {
-    return r->joined && !r->closed && !gather_done_from(s, r, e, rank);
+    return r->joined && !r->closed && !gather_done_from(s, r, e, rank, now);
 }
 
 static bool wants_scatter(const struct round *r, uint32_t rank)
@@ -100,7 +101,7 @@ static bool due(const struct set *s, const struct round *r, const struct env *e,
     const struct lane *l = &r->lane[rank];
     if (l->summary_due || l->holes_due)
         return true;
-    if (!wants_gather(s, r, e, rank) && !wants_scatter(r, rank))
+    if (!wants_gather(s, r, e, rank, now) && !wants_scatter(r, rank))
         return false;
     return l->since_summary >= SUMMARY_EVERY || !time_before(now, l->summary_at);
 }
@@ -138,7 +139,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
     uint8_t bits[BITS_MAX / 8] = {0};
     if (!due(s, r, e, rank, now))
         return 0;
-    bool scatter = wants_scatter(r, rank) && (l->holes_due || !wants_gather(s, r, e, rank)) &&
+    bool scatter = wants_scatter(r, rank) && (l->holes_due || !wants_gather(s, r, e, rank, now)) &&
                    !l->summary_due;
     struct wire_summary w = {
         .set = s->layout.hash,
@@ -147,7 +148,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
         .sender_round = (uint32_t)s->own_round,
         .counter_seen = m->replay.highest,
         .scatter_sent = l->scatter_pos,
-        .committed = r->own.commits,
+        .committed = r->own.commits - (round_disagrees(r, rank) ? 0 : r->own.foreign_commits),
         .overflow = (uint32_t)e->counters->overflow,
         .echo = m->echo,
         .hold = m->echo ? (uint32_t)(time_since(now, m->echo_at) / 1000) : 0,
@@ -156,7 +157,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
     w.flags = (uint8_t)((over ? SUMMARY_SCATTER_OVER : 0) | (r->own.final && l->gather_pos >= r->own.commits ? SUMMARY_COMMITS_FINAL : 0) |
                         (s->open && s->open->number == s->own_round ? 0 : SUMMARY_CLOSED) |
                         (scatter ? SUMMARY_SCATTER_HOLES : 0));
-    if (scatter || wants_gather(s, r, e, rank))
+    if (scatter || wants_gather(s, r, e, rank, now))
         put_holes(&w, bits, r, rank, scatter);
     l->holes_due = !scatter && wants_scatter(r, rank);
     l->summary_due = false;
@@ -168,7 +169,8 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
     return wire_summary_encode(out, cap, &w);
 }
 
-sleet_time feedback_deadline(const struct set *s, const struct round *r, const struct env *e)
+sleet_time feedback_deadline(const struct set *s, const struct round *r, const struct env *e,
+                             sleet_time now)
 {
     sleet_time t = TIME_NEVER;
     for (uint32_t i = 0; i < r->group.n; i++) {
@@ -177,7 +179,7 @@ sleet_time feedback_deadline(const struct set *s, const struct round *r, const s
             continue;
         if (l->summary_due || l->holes_due)
             return (sleet_time){0};
-        if (wants_gather(s, r, e, i) || wants_scatter(r, i))
+        if (wants_gather(s, r, e, i, now) || wants_scatter(r, i))
             t = l->since_summary >= SUMMARY_EVERY ? (sleet_time){0} : time_min(t, l->summary_at);
     }
     return t;

@@ -2,76 +2,98 @@
 #include "round/round.h"
 #include "base/bitmap.h"
 #include "codec/codec.h"
-#include <math.h>
-#include <string.h>
 
-static uint32_t mask_count(const struct round *r, uint64_t mask)
+static void note_got(struct round *r, uint32_t fragment)
 {
-    uint64_t all = r->group.n == 64 ? ~(uint64_t)0 : ((uint64_t)1 << r->group.n) - 1;
-    return (mask & ~all) ? 0 : (uint32_t)__builtin_popcountll(mask);
-}
-
-static void note_held(struct round *r, uint32_t fragment, uint32_t contributors, uint32_t elements)
-{
-    bitmap_set(r->got, fragment);
-    r->got_n++;
-    r->present += (uint64_t)contributors * elements;
+    if (!bitmap_test(r->got, fragment)) {
+        bitmap_set(r->got, fragment);
+        r->got_n++;
+    }
 }
 
 /* A commit made here. */
-void gather_own(struct set *s, struct round *r, uint32_t number)
+void gather_own(struct set *s, struct round *r, const struct env *e, uint32_t number)
 {
-    uint32_t fragment = r->frag[r->lane[r->self].start + number], tensor, n;
-    uint64_t offset;
-    if (!r->joined || r->closed || bitmap_test(r->got, fragment))
+    uint32_t fragment = owner_fragment(r, number);
+    if (!r->joined || r->closed)
         return;
-    layout_locate(&s->layout, fragment, &tensor, &offset, &n);
-    memcpy((float *)r->result[tensor] + offset, r->own.commit + (size_t)number * FRAGMENT_ELEMENTS,
-           n * sizeof(float));
-    note_held(r, fragment, mask_count(r, r->own.mask[number]), n);
+    struct held h = {r->own.mask[number], (float)-r->own.wsum[number], (uint8_t)r->self};
+    held_put(s, r, e, fragment, &h, r->own.commit + (size_t)number * FRAGMENT_ELEMENTS);
+    if (number < r->lane[r->self].share)
+        note_got(r, fragment);
 }
 
-enum fate gather_recv(struct set *s, struct round *r, const struct env *e, uint32_t rank,
-                      const struct wire_data *d, uint32_t fragment, sleet_time now)
+static void count_late(struct lane *l)
 {
-    struct lane *lane = &r->lane[rank];
-    if (d->group != r->group.hash) {
-        lane->disagrees = true;
+    l->got_late += l->got_direct + l->got_repaired + l->got_late < l->share;
+}
+
+enum fate gather_recv(struct set *s, struct round *r, const struct env *e, const struct member *m, int rank,
+                      const struct wire_data *d, uint32_t fragment)
+{
+    struct lane *lane = rank >= 0 ? &r->lane[rank] : NULL;
+    bool expected = r->owner_of_run[fragment / RUN_FRAGMENTS] == rank && lane;
+    const struct group *g = set_known_group(s, r, d->group);
+    if (!g)
+        return FATE_UNKNOWN_GROUP;
+    struct held h = {.weight = d->weight};
+    int in_theirs = group_rank(g, m->node_id), owner = -1;
+    uint64_t owner_bit;
+    if (in_theirs < 0 || g->members[in_theirs].boot_id != m->boot_id ||
+        group_rank(g, r->group.members[r->self].node_id) < 0 || !held_who(r, g, d->mask, &h.who) ||
+        !held_who(r, g, (uint64_t)1 << in_theirs, &owner_bit))
         return FATE_FOREIGN;
-    }
-    uint32_t contributors = mask_count(r, d->mask);
-    if (r->owner_of_run[fragment / RUN_FRAGMENTS] != rank || !contributors)
-        return FATE_FOREIGN;
-    (void)now;
+    owner = __builtin_ctzll(owner_bit);
+    h.owner = (uint8_t)owner;
     if (!r->joined)
         return FATE_STALE; /* it will be asked for once the trainer is here */
     if (r->closed || r->closing) {
-        lane->got_late += lane->got_direct + lane->got_repaired + lane->got_late < lane->share;
+        if (expected)
+            count_late(lane);
         return FATE_STALE;
     }
-    if (bitmap_test(r->got, fragment))
+    if (expected && bitmap_test(r->got, fragment))
         return FATE_ACCEPTED;
     float x[FRAGMENT_ELEMENTS];
-    uint32_t tensor, n;
-    uint64_t offset;
-    layout_locate(&s->layout, fragment, &tensor, &offset, &n);
     const struct codec *c = codec_by_id(d->codec);
-    if (!c || !c->decode(x, d->payload, n)) {
+    if (!c || !c->decode(x, d->payload, d->payload_len / 4)) {
         e->counters->nonfinite++;
         return FATE_CORRUPT;
     }
-    memcpy((float *)r->result[tensor] + offset, x, n * sizeof(float));
-    note_held(r, fragment, contributors, n);
+    held_put(s, r, e, fragment, &h, x);
+    if (lane)
+        lane->summary_gap = MS(1);
+    if (!expected) {
+        if (lane)
+            lane->got_foreign++;
+        return FATE_ACCEPTED;
+    }
+    note_got(r, fragment);
     if (d->phase == PHASE_REPAIR)
         lane->got_repaired++;
     else
         lane->got_direct++;
-    lane->summary_gap = MS(1);
     return FATE_ACCEPTED;
 }
 
+/* Where groups differ any member may commit fragments that the own group gives to others; such
+ * commits are not repaired and nothing waits for them longer than a budget. */
+static bool mixed_done(const struct set *s, const struct round *r, const struct member *m, uint32_t rank,
+                       bool own_list, sleet_time now)
+{
+    const struct lane *l = &r->lane[rank];
+    uint32_t got = l->got_direct + l->got_repaired + l->got_foreign;
+    if (time_since(now, r->started) >= budget_now(&s->budget))
+        return own_list || round_disagrees(r, rank);
+    if (!l->commits_final || !(own_list || round_disagrees(r, rank)))
+        return false;
+    return (round_disagrees(r, rank) && got >= l->commits_told) ||
+           time_since(now, l->final_at) >= feedback_settle(m);
+}
+
 /* True when nothing more can come from the member as an owner. */
-bool gather_done_from(const struct set *s, const struct round *r, const struct env *e, uint32_t rank)
+bool gather_done_from(const struct set *s, const struct round *r, const struct env *e, uint32_t rank,
+                      sleet_time now)
 {
     const struct lane *l = &r->lane[rank];
     const struct group_member *g = &r->group.members[rank];
@@ -79,10 +101,12 @@ bool gather_done_from(const struct set *s, const struct round *r, const struct e
     uint32_t got = l->got_direct + l->got_repaired;
     if ((int)rank == r->self)
         return r->own.final && r->own.taken == r->own.commits;
+    if (!m->alive || m->boot_id != g->boot_id)
+        return true;
     bool over = l->commits_final && (got >= l->commits_told || e->config->repair_off);
     bool never = !m->sets[s->handle].attached && got == 0 && l->commits_told == 0;
-    return got >= l->share || over || never || l->disagrees || !m->alive ||
-           m->boot_id != g->boot_id;
+    bool done = got >= l->share || over || never;
+    return r->mixed ? mixed_done(s, r, m, rank, done, now) : done;
 }
 
 static bool sole_contributor(const struct round *r)
@@ -117,7 +141,7 @@ static bool served(const struct set *s, const struct round *r, const struct env 
 bool gather_complete(const struct set *s, const struct round *r, const struct env *e, sleet_time now)
 {
     for (uint32_t i = 0; i < r->group.n; i++)
-        if (!gather_done_from(s, r, e, i))
+        if (!gather_done_from(s, r, e, i, now))
             return false;
     for (uint32_t i = 0; i < r->group.n; i++)
         if (!served(s, r, e, i, now))
@@ -125,13 +149,18 @@ bool gather_complete(const struct set *s, const struct round *r, const struct en
     return true;
 }
 
-sleet_time gather_deadline(const struct set *s, const struct round *r, sleet_time now)
+sleet_time gather_deadline(const struct set *s, const struct round *r, const struct env *e, sleet_time now)
 {
     sleet_duration budget = budget_now(&s->budget);
     sleet_time t = TIME_NEVER;
     for (uint32_t i = 0; i < r->group.n; i++) {
         sleet_time at = time_add(r->lane[i].gather_sent_at, budget);
         if (sole_contributor(r) && time_before(now, at))
+            t = time_min(t, at);
+        if (!r->mixed || !r->lane[i].commits_final)
+            continue;
+        at = time_add(r->lane[i].final_at, feedback_settle(&e->members[r->group.members[i].slot]));
+        if (time_before(now, at))
             t = time_min(t, at);
     }
     sleet_time at = time_add(r->started, budget);

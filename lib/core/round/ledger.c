@@ -25,7 +25,8 @@ void ledger_gather(const struct round *r, ledger_side *side)
     for (uint32_t i = 0; i < r->group.n; i++) {
         const struct lane *l = &r->lane[i];
         if ((int)i != r->self && l->share)
-            account(side, l->share, l->commits_told, l->got_direct, l->got_repaired, l->got_late);
+            account(side, l->share, round_disagrees(r, i) ? 0 : l->commits_told, l->got_direct,
+                    l->got_repaired, l->got_late);
     }
 }
 

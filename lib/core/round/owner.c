@@ -18,9 +18,40 @@ static double *sums(struct round *r, uint32_t number)
     return *acc;
 }
 
-static uint32_t fragment_of(const struct round *r, uint32_t number)
+uint32_t owner_numbers(const struct round *r)
 {
-    return r->frag[r->lane[r->self].start + number];
+    return r->lane[r->self].share + r->own.foreign_max;
+}
+
+uint32_t owner_fragment(const struct round *r, uint32_t number)
+{
+    uint32_t share = r->lane[r->self].share;
+    return number < share ? r->frag[r->lane[r->self].start + number] : r->own.foreign[number - share];
+}
+
+/* The number of a fragment of the own share, or of one that a member with another group
+ * gives to this node; false when there is no room for more of those. */
+static bool number_for(const struct set *s, struct round *r, uint32_t fragment, uint32_t *number)
+{
+    struct owner_side *o = &r->own;
+    uint32_t share = r->lane[r->self].share;
+    *number = r->number_of[fragment];
+    if (r->owner_of_run[fragment / RUN_FRAGMENTS] == r->self)
+        return true;
+    if (!o->foreign)
+        o->foreign = calloc((size_t)o->foreign_max + 1, sizeof *o->foreign);
+    if (!o->foreign_of)
+        o->foreign_of = calloc((size_t)s->layout.fragments + 1, sizeof *o->foreign_of);
+    if (!o->foreign || !o->foreign_of)
+        return false;
+    if (!o->foreign_of[fragment]) {
+        if (o->foreign_n == o->foreign_max)
+            return false;
+        o->foreign[o->foreign_n] = fragment;
+        o->foreign_of[fragment] = ++o->foreign_n;
+    }
+    *number = share + o->foreign_of[fragment] - 1;
+    return true;
 }
 
 /* Add the node's own values to a fragment it owns. */
@@ -30,7 +61,7 @@ static void add_own(struct set *s, struct round *r, const struct env *e, uint32_
     uint64_t offset;
     if (!r->joined || r->closed || !r->contributes || (r->own.mask[number] & BIT(r->self)))
         return;
-    layout_locate(&s->layout, fragment_of(r, number), &tensor, &offset, &n);
+    layout_locate(&s->layout, owner_fragment(r, number), &tensor, &offset, &n);
     const float *x = (const float *)r->send[tensor] + offset;
     if (!reduce_finite(x, n)) {
         e->counters->nonfinite++;
@@ -55,11 +86,11 @@ static bool takes(const struct round *r)
 }
 
 /* Take over at most `limit` commits into the node's own result. */
-static void take_own(struct set *s, struct round *r, uint32_t limit)
+static void take_own(struct set *s, struct round *r, const struct env *e, uint32_t limit)
 {
     struct owner_side *o = &r->own;
     for (; takes(r) && o->taken < o->commits && limit; limit--)
-        gather_own(s, r, o->order[o->taken++]);
+        gather_own(s, r, e, o->order[o->taken++]);
 }
 
 static void commit(struct set *s, struct round *r, const struct env *e, uint32_t number)
@@ -67,9 +98,11 @@ static void commit(struct set *s, struct round *r, const struct env *e, uint32_t
     struct owner_side *o = &r->own;
     if (is_committed(r, number))
         return;
-    add_own(s, r, e, number);
-    if (!o->commit)
-        o->commit = malloc(((size_t)r->lane[r->self].share * FRAGMENT_ELEMENTS + 1) * sizeof(float));
+    uint32_t share = r->lane[r->self].share;
+    if (number < share)
+        add_own(s, r, e, number);
+    if (!o->commit) /* pages that are not written cost nothing */
+        o->commit = malloc(((size_t)owner_numbers(r) * FRAGMENT_ELEMENTS + 1) * sizeof(float));
     if (!o->mask[number] || !o->commit)
         return;
     reduce_mean(o->commit + (size_t)number * FRAGMENT_ELEMENTS, o->acc[number], o->wsum[number],
@@ -78,14 +111,15 @@ static void commit(struct set *s, struct round *r, const struct env *e, uint32_t
     o->acc[number] = NULL;
     o->wsum[number] = -o->wsum[number];
     o->order[o->commits++] = number;
-    take_own(s, r, 1);
+    o->foreign_commits += number >= share;
+    take_own(s, r, e, 1);
 }
 
 /* All commits went to the member and there is something to tell: it must not wait for more. */
 bool gather_sent(const struct round *r, const struct env *e, uint32_t rank)
 {
     return r->own.final && r->lane[rank].gather_pos >= r->own.commits &&
-           (r->own.commits < r->lane[r->self].share || e->config->repair_off);
+           (r->own.commits < r->lane[r->self].share || r->mixed || e->config->repair_off);
 }
 
 bool owner_busy(const struct round *r)
@@ -98,16 +132,16 @@ bool owner_busy(const struct round *r)
 static void finish(struct set *s, struct round *r, const struct env *e)
 {
     struct owner_side *o = &r->own;
-    uint32_t share = r->lane[r->self].share;
+    uint32_t numbers = r->lane[r->self].share + o->foreign_n;
     if (o->final)
         return;
     o->finishing = true;
-    for (uint32_t i = 0; i < SLICE_FRAGMENTS && o->sweep < share; i++)
+    for (uint32_t i = 0; i < SLICE_FRAGMENTS && o->sweep < numbers; i++)
         commit(s, r, e, o->sweep++);
-    if (o->sweep < share)
+    if (o->sweep < numbers)
         return;
     o->final = true;
-    for (uint32_t i = 0; i < share; i++) {
+    for (uint32_t i = 0; i < numbers; i++) {
         free(o->acc[i]);
         o->acc[i] = NULL;
     }
@@ -115,25 +149,34 @@ static void finish(struct set *s, struct round *r, const struct env *e)
         r->lane[i].summary_due |= (int)i != r->self && gather_sent(r, e, i);
 }
 
+/* By the pinned group, or by what is known by now: it is no joiner any more. */
+static bool contributes(const struct set *s, const struct round *r, const struct env *e, uint32_t rank)
+{
+    const struct group_member *g = &r->group.members[rank];
+    const struct member_set *ms = &e->members[g->slot].sets[s->handle];
+    return g->contributes || (s->established && ms->established && ms->lineage == s->lineage);
+}
+
 enum fate owner_recv(struct set *s, struct round *r, const struct env *e, uint32_t rank,
                      const struct wire_data *d, uint32_t fragment, sleet_time now)
 {
     struct lane *lane = &r->lane[rank];
     struct owner_side *o = &r->own;
-    if (r->owner_of_run[fragment / RUN_FRAGMENTS] != r->self || !r->group.members[rank].contributes)
+    uint32_t share = r->lane[r->self].share, number;
+    bool agrees = d->group == r->group.hash;
+    bool mine = r->owner_of_run[fragment / RUN_FRAGMENTS] == r->self;
+    if ((agrees && !mine) || !contributes(s, r, e, rank) || !number_for(s, r, fragment, &number))
         return FATE_FOREIGN;
-    if (lane->sent_told + d->remaining < r->lane[r->self].share &&
-        r->lane[r->self].share - d->remaining > lane->sent_told)
-        lane->sent_told = r->lane[r->self].share - d->remaining;
+    if (agrees && d->remaining < share && share - d->remaining > lane->sent_told)
+        lane->sent_told = share - d->remaining;
     if (d->flags & DATA_LAST)
         o->over |= BIT(rank);
     if (d->flags & DATA_EXACT)
         r->exact = true;
-    uint32_t number = r->number_of[fragment];
     if (o->mask[number] & BIT(rank))
         return FATE_ACCEPTED;
     if (o->final || is_committed(r, number)) {
-        lane->in_late += lane->in_direct + lane->in_repaired + lane->in_late < r->lane[r->self].share;
+        lane->in_late += mine && lane->in_direct + lane->in_repaired + lane->in_late < share;
         return FATE_STALE;
     }
     double *acc = sums(r, number);
@@ -149,16 +192,24 @@ enum fate owner_recv(struct set *s, struct round *r, const struct env *e, uint32
     reduce_add(acc, x, d->weight, n);
     o->wsum[number] += d->weight;
     o->mask[number] |= BIT(rank);
-    if (d->phase == PHASE_SCATTER)
+    if (mine && d->phase == PHASE_SCATTER)
         lane->in_direct++;
-    else
+    else if (mine)
         lane->in_repaired++;
     if (time_is_never(o->first_seen))
         o->first_seen = now;
     bool own_in = !(o->need & BIT(r->self)) || r->joined;
-    if (o->need && own_in && ((o->mask[number] | BIT(r->self)) & o->need) == o->need)
+    if (mine && o->need && own_in && ((o->mask[number] | BIT(r->self)) & o->need) == o->need)
         commit(s, r, e, number);
     return FATE_ACCEPTED;
+}
+
+/* False when the member's own group leaves this node out: it sends nothing. */
+static bool counts_on_us(const struct set *s, const struct round *r, uint32_t rank)
+{
+    const struct group *g =
+        round_disagrees(r, rank) ? set_known_group(s, r, r->lane[rank].group) : NULL;
+    return !g || group_rank(g, r->group.members[r->self].node_id) >= 0;
 }
 
 /* Ranks worth waiting for: their trainer took part in the last K rounds. */
@@ -175,7 +226,7 @@ static uint64_t needed(const struct set *s, const struct round *r, const struct 
             continue;
         }
         const struct member *m = &e->members[g->slot];
-        if (m->alive && m->boot_id == g->boot_id && !r->lane[i].disagrees &&
+        if (m->alive && m->boot_id == g->boot_id && counts_on_us(s, r, i) &&
             m->sets[s->handle].attached &&
             m->sets[s->handle].round + e->config->absent_rounds >= r->number)
             need |= BIT(i);
@@ -233,7 +284,7 @@ sleet_time owner_deadline(const struct set *s, const struct round *r)
 void owner_check(struct set *s, struct round *r, const struct env *e, sleet_time now)
 {
     struct owner_side *o = &r->own;
-    take_own(s, r, SLICE_FRAGMENTS);
+    take_own(s, r, e, SLICE_FRAGMENTS);
     if (o->finishing)
         finish(s, r, e);
     if (o->finishing || o->final)
@@ -289,7 +340,7 @@ void owner_wind_up(struct set *s, struct round *r, const struct env *e, uint32_t
     if (r->owner_of_run[fragment / RUN_FRAGMENTS] != r->self)
         return;
     if (is_committed(r, number))
-        gather_own(s, r, number);
+        gather_own(s, r, e, number);
     else if (!r->own.final)
         add_own(s, r, e, number);
 }

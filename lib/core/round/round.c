@@ -31,23 +31,29 @@ struct round *round_new(const struct layout *l, const struct group *g, int self,
     r->self = self;
     r->number = number;
     r->contributes = g->members[self].contributes;
+    memcpy(r->people, g->members, g->n * sizeof g->members[0]);
+    r->people_n = g->n;
     r->owner_of_run = calloc((size_t)l->runs + 1, 1);
     r->frag = calloc((size_t)l->fragments + 1, sizeof *r->frag);
     r->number_of = calloc((size_t)l->fragments + 1, sizeof *r->number_of);
     r->got = calloc(words + 1, 8);
     r->scatter_again = calloc(words + 1, 8);
-    if (!r->owner_of_run || !r->frag || !r->number_of || !r->got || !r->scatter_again)
+    r->held = calloc((size_t)l->fragments + 1, sizeof *r->held);
+    if (!r->owner_of_run || !r->frag || !r->number_of || !r->got || !r->scatter_again ||
+        !r->held)
         goto fail;
     number_fragments(r, l);
-    uint32_t mine = r->lane[self].share;
     struct owner_side *o = &r->own;
-    o->acc = calloc((size_t)mine + 1, sizeof *o->acc);
-    o->wsum = calloc((size_t)mine + 1, sizeof *o->wsum);
-    o->mask = calloc((size_t)mine + 1, sizeof *o->mask);
-    o->order = calloc((size_t)mine + 1, sizeof *o->order);
+    if (r->lane[self].share)
+        o->foreign_max = l->fragments / g->n + 2 * RUN_FRAGMENTS;
+    size_t numbers = (size_t)owner_numbers(r) + 1;
+    o->acc = calloc(numbers, sizeof *o->acc);
+    o->wsum = calloc(numbers, sizeof *o->wsum);
+    o->mask = calloc(numbers, sizeof *o->mask);
+    o->order = calloc(numbers, sizeof *o->order);
     if (!o->acc || !o->wsum || !o->mask || !o->order)
         goto fail;
-    o->final = mine == 0;
+    o->final = r->lane[self].share == 0;
     o->first_seen = o->grace_at = TIME_NEVER;
     for (uint32_t i = 0; i < g->n; i++) {
         r->lane[i].summary_at = TIME_NEVER;
@@ -68,13 +74,18 @@ void round_free(struct round *r)
         free(r->lane[i].sent_at);
         free(r->lane[i].repair);
     }
-    for (uint32_t i = 0; r->own.acc && i < r->lane[r->self].share; i++)
+    for (uint32_t i = 0; r->own.acc && i < r->lane[r->self].share + r->own.foreign_n; i++)
         free(r->own.acc[i]);
     free(r->own.acc);
     free(r->own.wsum);
     free(r->own.mask);
     free(r->own.commit);
     free(r->own.order);
+    free(r->own.foreign);
+    free(r->own.foreign_of);
+    free(r->held);
+    free(r->extra);
+    free(r->extra_of);
     free(r->send);
     free(r->result);
     free(r->owner_of_run);
@@ -89,6 +100,8 @@ uint64_t round_bytes_bound(const struct layout *l, uint32_t members)
 {
     uint64_t frags = (uint64_t)l->fragments;
     uint64_t share = members > 1 ? frags : 0; /* rendezvous may give one member everything */
-    return sizeof(struct round) + frags * 10 + share * (FRAGMENT_ELEMENTS * 12 + 48) +
-           share * members * 5 + (uint64_t)l->n * 16;
+    uint64_t extras = members > 1 ? frags / members + 2 * RUN_FRAGMENTS : 0;
+    return sizeof(struct round) + frags * 34 +
+           (share + extras) * (FRAGMENT_ELEMENTS * 12 + 48 + members * 5) +
+           2 * extras * sizeof(struct extra) + (uint64_t)l->n * 16;
 }

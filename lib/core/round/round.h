@@ -23,14 +23,19 @@
 #define SLICE_FRAGMENTS 2048 /* handled in one go where a whole set could take seconds */
 #define SET_HISTORY 64
 #define SET_UNTOLD 0xff
+#define KNOWN_GROUPS 8 /* of others, a set */
 
 struct owner_side {
-    double **acc;    /* per owned fragment 288 sums, from the first contribution to the commit */
-    double *wsum;    /* sum of weights per owned fragment */
-    uint64_t *mask;  /* contributors per owned fragment, bit = rank */
-    float *commit;   /* committed means, owned fragments x 288, made with the first */
-    uint32_t *order; /* owned numbers in order of their commit */
+    /* By number: 0..share-1 is the node's own share; then foreign fragments, given to this node
+     * by members whose group makes it their owner, at most foreign_max, about one share. */
+    double **acc;    /* 288 sums, from the first contribution to the commit */
+    double *wsum;    /* sum of weights */
+    uint64_t *mask;  /* contributors, bit = rank */
+    float *commit;   /* committed means x 288, made with the first */
+    uint32_t *order; /* numbers in order of their commit */
     uint32_t commits, taken; /* of them in the node's own result */
+    uint32_t foreign_n, foreign_max, foreign_commits;
+    uint32_t *foreign, *foreign_of; /* fragment of number share + i; 1 + i of a fragment */
     uint32_t sweep;  /* next number to commit while finishing */
     bool finishing, final, discarded;
     sleet_time first_seen, grace_at; /* TIME_NEVER when unset */
@@ -49,7 +54,10 @@ struct lane {
     /* received */
     uint32_t in_direct, in_repaired, in_late, sent_told; /* scatter */
     uint32_t got_direct, got_repaired, got_late, commits_told;
-    bool commits_final, disagrees;
+    uint32_t got_foreign; /* commits of fragments that the own group gives to others */
+    bool commits_final;
+    sleet_time final_at;
+    uint32_t group; /* hash of the group it pinned, 0 unknown */
     /* feedback */
     sleet_time summary_at;
     sleet_duration summary_gap;
@@ -58,11 +66,25 @@ struct lane {
     bool summary_due, holes_due;
 };
 
+/* A commit held: whose, of whom (bits into round.people), how heavy; weight 0: none. */
+struct held {
+    uint64_t who;
+    float weight;
+    uint8_t owner; /* index into round.people */
+};
+
+struct extra { /* a further commit of a fragment, of another owner */
+    struct held head;
+    uint32_t fragment, next; /* next: 1 + index, 0 ends */
+    float x[FRAGMENT_ELEMENTS];
+};
+
 struct round {
     uint64_t number;
     struct group group;
     int self; /* own rank */
     bool joined, closing, closed, exact, contributes;
+    bool mixed; /* members pinned different groups */
     uint32_t wound_up; /* fragments done with while closing */
     double weight, least_coverage;
     uint32_t quorum, expected, flags;
@@ -73,10 +95,15 @@ struct round {
     uint8_t *owner_of_run;
     uint32_t *frag;         /* all fragments grouped by owner rank */
     uint32_t *number_of;    /* fragment -> number within its owner's share */
-    uint64_t *got;          /* fragments whose commit is in the result */
+    uint64_t *got;          /* fragments whose owner's commit is held */
+    struct held *held;      /* per fragment: the commit in the result */
+    struct extra *extra;    /* merged into it when the round closes */
+    uint32_t *extra_of;     /* 1 + index of a fragment's newest extra */
+    uint32_t extra_n, extra_cap;
+    struct group_member people[SLEET_GROUP_MAX]; /* the group, then those of other groups */
+    uint32_t people_n;
     uint64_t *scatter_again;/* own fragments an owner asked for again */
-    uint32_t got_n;
-    uint64_t present;       /* contributors summed over elements held */
+    uint32_t got_n, filled; /* fragments with their owner's commit, with any */
     struct owner_side own;
     struct lane lane[SLEET_GROUP_MAX];
 };
@@ -93,6 +120,8 @@ struct set {
     struct budget budget;
     struct round *ring[ROUNDS_RING];
     struct round *open;
+    struct group known[KNOWN_GROUPS]; /* ring */
+    uint32_t known_next;
     bool waiting; /* a start that cannot pin a group yet */
     struct { const void **send; void **result; sleet_round_options options; sleet_time at; } pending;
     struct { /* the pending start is answered with its own values, copied in slices */
@@ -150,7 +179,9 @@ void round_free(struct round *);
 uint64_t round_bytes_bound(const struct layout *, uint32_t members);
 
 /* ---- owner.c */
-enum fate { FATE_ACCEPTED, FATE_STALE, FATE_FOREIGN, FATE_CORRUPT };
+enum fate { FATE_ACCEPTED, FATE_STALE, FATE_FOREIGN, FATE_CORRUPT, FATE_UNKNOWN_GROUP };
+/* Fragment of one of the numbers of this node as owner. */
+uint32_t owner_fragment(const struct round *, uint32_t number);
 enum fate owner_recv(struct set *, struct round *, const struct env *, uint32_t rank,
                      const struct wire_data *, uint32_t fragment, sleet_time now);
 void owner_check(struct set *, struct round *, const struct env *, sleet_time now);
@@ -160,18 +191,40 @@ bool gather_sent(const struct round *, const struct env *, uint32_t rank);
 void owner_wind_up(struct set *, struct round *, const struct env *, uint32_t fragment);
 /* Serve this round's commits no longer. */
 void owner_drop_commits(struct round *);
+/* Numbers there may be, foreign ones included. */
+uint32_t owner_numbers(const struct round *);
 /* True while commits wait to be made or taken over into the result. */
 bool owner_busy(const struct round *);
 sleet_time owner_deadline(const struct set *, const struct round *);
 
 /* ---- gather.c */
-enum fate gather_recv(struct set *, struct round *, const struct env *, uint32_t rank,
-                      const struct wire_data *, uint32_t fragment, sleet_time now);
-void gather_own(struct set *, struct round *, uint32_t number);
-bool gather_done_from(const struct set *, const struct round *, const struct env *, uint32_t rank);
+/* `rank` is -1 for a member that is not in the own group. */
+enum fate gather_recv(struct set *, struct round *, const struct env *, const struct member *, int rank,
+                      const struct wire_data *, uint32_t fragment);
+void gather_own(struct set *, struct round *, const struct env *, uint32_t number);
+bool gather_done_from(const struct set *, const struct round *, const struct env *, uint32_t rank,
+                      sleet_time now);
 bool gather_complete(const struct set *, const struct round *, const struct env *, sleet_time now);
 /* When time alone may make it complete. */
-sleet_time gather_deadline(const struct set *, const struct round *, sleet_time now);
+sleet_time gather_deadline(const struct set *, const struct round *, const struct env *, sleet_time now);
+
+/* ---- known.c: groups that others pinned */
+/* NULL when the hash is not known. */
+const struct group *set_known_group(const struct set *, const struct round *, uint32_t hash);
+void set_learn_group(struct set *, const struct group *);
+/* A group that this node pinned itself. */
+const struct group *set_pinned_group(const struct set *, uint32_t hash);
+/* The member uses that group in this round; true the first time it differs from the own one. */
+bool round_note_group(struct round *, uint32_t rank, uint32_t hash);
+bool round_disagrees(const struct round *, uint32_t rank);
+
+/* ---- held.c: the commits in the result */
+/* A mask of the group as bits into round.people; false when it cannot be. */
+bool held_who(struct round *, const struct group *, uint64_t mask, uint64_t *who);
+/* False when the commit does not count: it overlaps a heavier one, or there is no room. */
+bool held_put(struct set *, struct round *, const struct env *, uint32_t fragment, const struct held *,
+              const float *x);
+void held_merge(struct set *, struct round *);
 
 /* ---- feedback.c */
 void feedback_recv(struct set *, struct round *, const struct env *, uint32_t rank,
@@ -179,7 +232,9 @@ void feedback_recv(struct set *, struct round *, const struct env *, uint32_t ra
 /* The next summary due to `rank`, encoded into `out`; 0 if none. */
 size_t feedback_fill(struct set *, struct round *, const struct env *, uint32_t rank, uint8_t *out,
                      size_t cap, sleet_time now);
-sleet_time feedback_deadline(const struct set *, const struct round *, const struct env *);
+/* How long a datagram from the member may be under way behind others. */
+sleet_duration feedback_settle(const struct member *);
+sleet_time feedback_deadline(const struct set *, const struct round *, const struct env *, sleet_time now);
 
 /* ---- send.c */
 /* Body of the next data datagram to `rank`; 0 if none.  `counter` is the one it will leave with. */

@@ -39,10 +39,9 @@ static size_t fill_gather(struct set *s, struct round *r, uint32_t rank, uint32_
                           uint8_t *out, uint64_t counter, sleet_time now)
 {
     struct lane *l = &r->lane[rank];
-    uint32_t mine = r->lane[r->self].share;
-    uint32_t fragment = r->frag[r->lane[r->self].start + number], tensor, n;
+    uint32_t fragment = owner_fragment(r, number), tensor, n;
     uint64_t offset;
-    if (!l->sent_at && !(l->sent_at = calloc((size_t)mine + 1, sizeof *l->sent_at)))
+    if (!l->sent_at && !(l->sent_at = calloc((size_t)owner_numbers(r) + 1, sizeof *l->sent_at)))
         return 0;
     l->sent_at[number] = counter ? (uint32_t)counter : 1;
     l->gather_sent_at = now;

@@ -160,14 +160,10 @@ static bool wind_up(struct set *s, struct round *r, const struct env *e)
     if (r->got_n == s->layout.fragments)
         return true;
     for (uint32_t i = 0; i < SLICE_FRAGMENTS && r->wound_up < s->layout.fragments; i++) {
-        uint32_t f = r->wound_up++, tensor, n;
-        uint64_t offset;
+        uint32_t f = r->wound_up++;
         owner_wind_up(s, r, e, f);
-        if (bitmap_test(r->got, f))
-            continue;
-        layout_locate(&s->layout, f, &tensor, &offset, &n);
-        copy_fragment(s, f, r->send, r->result);
-        r->present += n;
+        if (r->held[f].weight == 0)
+            copy_fragment(s, f, r->send, r->result);
     }
     return r->wound_up == s->layout.fragments;
 }
@@ -182,20 +178,37 @@ static sleet_time last_call(const struct set *s, const struct round *r)
     return time_add(r->deadline, -(lead < whole / 4 ? lead : whole / 4));
 }
 
+/* Contributors over nodes expected, the mean over the elements; own values count one. */
+static double coverage(const struct set *s, const struct round *r)
+{
+    double present = 0, all = (double)s->layout.elements * r->expected;
+    for (uint32_t t = 0; t < s->layout.n; t++) {
+        const struct tensor *ten = &s->layout.tensors[t];
+        for (uint32_t i = 0; i < ten->fragments; i++) {
+            const struct held *h = &r->held[ten->first + i];
+            uint32_t last = (uint32_t)(ten->count % FRAGMENT_ELEMENTS);
+            uint32_t n = i + 1 == ten->fragments && last ? last : FRAGMENT_ELEMENTS;
+            present += n * (h->weight > 0 ? (double)__builtin_popcountll(h->who) : 1.0);
+        }
+    }
+    return all > 0 && present < all ? present / all : 1.0;
+}
+
 void set_close(struct set *s, struct round *r, const struct env *e, int error, sleet_time now)
 {
     r->closing = true;
     if (error == SLEET_OK && !wind_up(s, r, e))
         return; /* set_expire() goes on */
-    bool whole = r->got_n == s->layout.fragments;
-    double n = (double)s->layout.elements * r->expected;
+    if (error == SLEET_OK)
+        held_merge(s, r);
+    bool whole = r->filled == s->layout.fragments;
     sleet_report p = {.round = r->number,
                       .skipped = r->skipped,
                       .group_size = r->group.n,
                       .expected = r->expected,
                       .flags = r->flags,
                       .elapsed_ns = time_since(now, r->started)};
-    p.coverage = n > 0 ? (double)r->present / n : 1.0;
+    p.coverage = coverage(s, r);
     if (p.coverage < r->least_coverage)
         p.flags |= SLEET_LOW_COVERAGE;
     if (whole && p.coverage >= 1.0)
@@ -371,7 +384,7 @@ static void suspect_silent(struct set *s, struct round *r, const struct env *e, 
         return;
     for (uint32_t i = 0; i < r->group.n; i++) {
         struct member *m = &e->members[r->group.members[i].slot];
-        if ((int)i == r->self || gather_done_from(s, r, e, i) || time_since(now, m->heard) < limit)
+        if ((int)i == r->self || gather_done_from(s, r, e, i, now) || time_since(now, m->heard) < limit)
             continue;
         m->alive = false;
         LOG(&e->config->log, LOG_WARN, FAULT_REMOTE, "member-silent", F_X("node", m->node_id),
@@ -415,11 +428,11 @@ sleet_time set_deadline(const struct set *s, const struct env *e, sleet_time now
         if (!time_before(now, look))
             look = time_add(now, MS(50));
         t = time_min(t, time_min(last_call(s, s->open), look));
-        t = time_min(t, gather_deadline(s, s->open, now));
+        t = time_min(t, gather_deadline(s, s->open, e, now));
     }
     for (uint32_t i = 0; i < ROUNDS_RING; i++)
         if (s->ring[i])
-            t = time_min(t, time_min(owner_deadline(s, s->ring[i]), feedback_deadline(s, s->ring[i], e)));
+            t = time_min(t, time_min(owner_deadline(s, s->ring[i]), feedback_deadline(s, s->ring[i], e, now)));
     return t;
 }
 
