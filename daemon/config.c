@@ -193,7 +193,7 @@ static bool check_number(struct config *c, int id)
     double v = strtod(t, &end);
     if (end == t || isspace((unsigned char)*t) || *end || !isfinite(v) || v < rows[id].low || v > rows[id].high)
         return wrong(c, id, "a number from %g to %g is needed", rows[id].low, rows[id].high);
-    *(id == CONFIG_RATE ? &c->rate_mbit : &c->loss) = v;
+    *(id == CONFIG_RATE ? &c->rate_mbit : id == CONFIG_KEEP ? &c->keep_mib : &c->loss) = v;
     return true;
 }
 

@@ -22,6 +22,8 @@
       "host:port of the other nodes, separated by commas; may name this node as well")      \
     X(RATE, "job", "rate_mbit", NUMBER, "100", 0.001, 1000000,                              \
       "most Mbit of datagrams a second from this node")                                     \
+    X(KEEP, "job", "keep_mib", NUMBER, "0", 0, 1048576,                                      \
+      "MiB of past rounds' results kept a set for members that miss some; 0: 2 shares, at least 16") \
     X(LOSS, "emulate", "loss", NUMBER, "0", 0, 1,                                           \
       "emulated: share of datagrams dropped on receipt")                                    \
     X(SEED, "emulate", "seed", NUMBER, "0", 0, 18446744073709551615.0,                      \
@@ -41,7 +43,7 @@ struct config {
     int rank[CONFIG_COUNT];     /* of the source, higher wins */
     /* The same, parsed: */
     uint64_t node_id, seed;
-    double rate_mbit, loss;
+    double rate_mbit, keep_mib, loss;
     log_level level;
     bool check_only;
 };

@@ -15,7 +15,7 @@
 
 #define SAMPLES 512u
 #define STALLS_MAX 12
-#define WAIT_NS INT64_C(60000000000)
+#define WAIT_NS INT64_C(120000000000)
 
 /* What node `rank` sends as element k: exact in f32, as is the mean. */
 static float value_of(uint64_t k, unsigned rank)
