@@ -140,6 +140,8 @@ uint32_t engine_get_peers(const engine *, engine_peer *, uint32_t max, sleet_tim
 bool engine_get_set(const engine *, int set, engine_set *, sleet_time now);
 /* Newest first; at most 64 are kept. */
 uint32_t engine_get_rounds(const engine *, int set, engine_round *, uint32_t max);
+/* Why a round covered what it did; false when it has left the window. */
+bool engine_explain(const engine *, int set, uint64_t round, engine_explanation *);
 /* Alive nodes, this one included. */
 uint32_t engine_nodes_alive(const engine *, sleet_time now);
 /* Upper bound of the engine's own heap, shared buffers not counted. */

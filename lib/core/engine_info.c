@@ -76,6 +76,13 @@ uint32_t engine_get_rounds(const engine *e, int handle, engine_round *out, uint3
     return n;
 }
 
+bool engine_explain(const engine *e, int handle, uint64_t round, engine_explanation *out)
+{
+    struct env env = engine_env(e);
+    return handle >= 0 && handle < ENGINE_SETS_MAX && e->sets[handle].used &&
+           set_explain(&e->sets[handle], &env, round, out);
+}
+
 uint32_t engine_nodes_alive(const engine *e, sleet_time now)
 {
     uint32_t n = 1;

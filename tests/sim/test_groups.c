@@ -61,6 +61,29 @@ static void check_means(cluster *c)
     }
 }
 
+/* What is told of the last round: each element once, as the report said, and node 1's state. */
+static void check_explanation(cluster *c, uint32_t node, enum engine_lane_state state)
+{
+    static engine_explanation x;
+    const sleet_report *r = &cluster_report(c, node)->report;
+    double present = 0;
+    uint64_t elements = 0;
+    int at = -1;
+    REQUIRE(engine_explain(sim_engine(cluster_sim(c), node), cluster_set(c, node), r->round, &x));
+    CHECK(x.joined && x.closed && x.other_elements == 0);
+    for (uint32_t i = 0; i < x.classes; i++) {
+        elements += x.class[i].elements;
+        present += (double)x.class[i].elements * __builtin_popcountll(x.class[i].contributors);
+    }
+    CHECK_EQ(elements, cluster_elements(c));
+    CHECK(fabs(present / (double)elements / x.expected - r->coverage) < 1e-6);
+    for (uint32_t i = 0; i < x.lanes; i++)
+        if (x.people[i] == 2)
+            at = (int)i;
+    CHECK(at < 0 ? state == LANE_SILENT : x.lane[at].state == state);
+    CHECK(!engine_explain(sim_engine(cluster_sim(c), node), cluster_set(c, node), r->round + 9, &x));
+}
+
 /* Nodes 0 and 1 do not hear each other: four nodes use three groups.  The others still
  * get everything, those two all but what the other reduces alone. */
 static void a_dead_link_costs_only_its_ends(void)
@@ -83,6 +106,8 @@ static void a_dead_link_costs_only_its_ends(void)
     }
     for (uint32_t i = 0; i < 4; i++)
         CHECK(mean[i] >= (i < 2 ? 0.7 : 0.96));
+    check_explanation(c, 0, LANE_SILENT);
+    check_explanation(c, 2, LANE_OTHER_GROUP);
     CHECK(ledger_balances(c)); /* no overlap among other things */
     cluster_free(c);
 }

@@ -46,4 +46,48 @@ typedef struct {
     ledger_side scatter; /* contributions that this node was to receive as owner */
     ledger_side gather;  /* commits that this node was to receive as member */
 } engine_round;
+
+/* X(name, text): what became of a member in a round. */
+#define LANE_STATE_MAP(X)                                                                    \
+    X(LANE_OK, "ok")                                                                         \
+    X(LANE_SELF, "this node")                                                                \
+    X(LANE_JOINING, "joining: takes, gives nothing")                                         \
+    X(LANE_OTHER_GROUP, "pinned another group")                                              \
+    X(LANE_SILENT, "silent")                                                                 \
+    X(LANE_LEFT, "left")                                                                     \
+    X(LANE_RESTARTED, "restarted since")
+
+enum engine_lane_state {
+#define LANE_X(name, text) name,
+    LANE_STATE_MAP(LANE_X)
+#undef LANE_X
+};
+
+#define ENGINE_CLASSES_MAX 64
+
+typedef struct { /* elements that have the same contributors */
+    uint64_t contributors; /* bit i: people[i] */
+    uint64_t elements;
+    uint32_t tensor; /* index in the set; where the first of them lies */
+    uint64_t first;  /* element of that tensor */
+} engine_class;
+
+typedef struct { /* one member of the group; the node at people[] of the same index */
+    enum engine_lane_state state;
+    ledger_side scatter; /* its contributions to this node's share */
+    ledger_side gather;  /* its results to this node */
+} engine_lane;
+
+/* A round as this node saw it.  people: the group by ascending id, then those met through
+ * the groups of others. */
+typedef struct {
+    uint64_t round;
+    bool joined, closed;
+    uint32_t expected, flags;
+    uint64_t people[64];
+    uint32_t people_n, lanes, classes;
+    engine_lane lane[64];
+    engine_class class[ENGINE_CLASSES_MAX]; /* most elements first */
+    uint64_t other_elements;                /* with yet other contributors */
+} engine_explanation;
 #endif

@@ -20,24 +20,24 @@ static void account(ledger_side *side, uint32_t expected, uint32_t told, uint32_
     side->unsent += expected - sent;
 }
 
-void ledger_gather(const struct round *r, ledger_side *side)
+void ledger_lane(const struct round *r, uint32_t rank, ledger_side *scatter, ledger_side *gather)
 {
-    for (uint32_t i = 0; i < r->group.n; i++) {
-        const struct lane *l = &r->lane[i];
-        if ((int)i != r->self && l->share)
-            account(side, l->share, round_disagrees(r, i) ? 0 : l->commits_told, l->got_direct,
-                    l->got_repaired, l->got_late);
-    }
+    const struct lane *l = &r->lane[rank];
+    uint32_t mine = r->lane[r->self].share;
+    if ((int)rank == r->self)
+        return;
+    if (l->share)
+        account(gather, l->share, round_disagrees(r, rank) ? 0 : l->commits_told, l->got_direct,
+                l->got_repaired, l->got_late);
+    if (mine && r->group.members[rank].contributes)
+        account(scatter, mine, l->sent_told, l->in_direct, l->in_repaired, l->in_late);
 }
 
-static void ledger_scatter(const struct round *r, ledger_side *side)
+void ledger_gather(const struct round *r, ledger_side *side)
 {
-    uint32_t mine = r->lane[r->self].share;
-    for (uint32_t i = 0; i < r->group.n; i++) {
-        const struct lane *l = &r->lane[i];
-        if ((int)i != r->self && r->group.members[i].contributes && mine)
-            account(side, mine, l->sent_told, l->in_direct, l->in_repaired, l->in_late);
-    }
+    ledger_side ignored = {0};
+    for (uint32_t i = 0; i < r->group.n; i++)
+        ledger_lane(r, i, &ignored, side);
 }
 
 static void add(ledger_side *sum, const ledger_side *x)
@@ -73,8 +73,8 @@ void ledger_finish(struct set *s, struct round *r, const struct env *e, bool fin
                       .joined = r->joined,
                       .group_size = r->group.n,
                       .flags = r->flags};
-    ledger_gather(r, &h.gather);
-    ledger_scatter(r, &h.scatter);
+    for (uint32_t i = 0; i < r->group.n; i++)
+        ledger_lane(r, i, &h.scatter, &h.gather);
     for (uint64_t i = 0; i < SET_HISTORY && i < s->history_n; i++) {
         engine_round *old = &s->history[i];
         if (old->round != r->number)

@@ -245,4 +245,10 @@ bool round_has_data(const struct round *, uint32_t rank);
 /* ---- ledger.c */
 void ledger_finish(struct set *, struct round *, const struct env *, bool final);
 void ledger_gather(const struct round *, ledger_side *);
+/* One member's part of the two sides. */
+void ledger_lane(const struct round *, uint32_t rank, ledger_side *scatter, ledger_side *gather);
+
+/* ---- explain.c */
+/* False when the round has left the window. */
+bool set_explain(const struct set *, const struct env *, uint64_t number, engine_explanation *);
 #endif
