@@ -67,6 +67,7 @@ start() {
     while [ "$1" != -- ]; do options+=("$1"); shift; done
     shift
     rm -rf "$work/run"
+    : >"$work/out" # here, not in the child: an earlier run's output must not be read
     "$ctl" --json run -n 4 --seed 7 --keep "$work/run" "${options[@]}" -- \
         sleet-train --json --data "$data" --shard '{i}/{n}' --min-nodes 4 "$@" \
         >"$work/out" 2>&1 &
