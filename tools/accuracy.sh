@@ -76,11 +76,7 @@ for n in $nodes; do
             done
         done
     done
-done | awk '
-function t95(df) {
-    split("12.706 4.303 3.182 2.776 2.571 2.447 2.365 2.306 2.262 2.228", t, " ")
-    return df < 1 ? 0 : df <= 10 ? t[df] : 2.228 - 0.268 * (1 - 10 / df)
-}
+done | awk "$(cat "$(dirname "$0")/paired.awk")"'
 # Points allowed; 0: no bar.
 function bar(n, kind, loss) {
     if (kind == "label") return loss == 0.1 ? 1 : loss == 0.3 ? 2 : 0
@@ -97,9 +93,7 @@ function pair(value, row, base,    i, d, sum, squares) {
         squares += d * d
     }
     mean = sum / runs[row]
-    half = 0
-    if (runs[row] > 1)
-        half = t95(runs[row] - 1) * sqrt((squares - sum * mean) / (runs[row] - 1) / runs[row] + 1e-12)
+    half = half95(sum, squares, runs[row])
 }
 function average(value, row,    i, sum) {
     for (i = 1; i <= runs[row]; i++) sum += value[row, i]

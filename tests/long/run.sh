@@ -25,6 +25,11 @@ part_accuracy() {
     "$src/tools/accuracy.sh" -t "$build/sleet-train" -c "$state/accuracy-cells" -j "$jobs"
 }
 
+# Three cells of that table with real daemons agree with the simulator; finished runs are kept.
+part_daemons() {
+    "$src/tools/accuracy-daemons.sh" -b "$build" -c "$state/accuracy-cells"
+}
+
 # A tensor of more than 2^29 elements between two daemons; at most 15 minutes.
 part_big() { timeout -k 10 900 "$src/tests/long/big.sh"; }
 
@@ -61,7 +66,7 @@ part_mutants() { "$make" -C "$build" --no-print-directory mutants; }
 set -o pipefail
 name=${1:-}
 if [ $# -ne 1 ] || ! declare -F "part_$name" >/dev/null; then
-    echo "usage: run.sh memory | accuracy | big | seeds | sanitizers | mutants" >&2
+    echo "usage: run.sh memory | accuracy | daemons | big | seeds | sanitizers | mutants" >&2
     exit 2
 fi
 mkdir -p "$state" || exit 1
