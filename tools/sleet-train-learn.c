@@ -2,30 +2,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool learner_open(struct learner *l, const struct train_options *o, const struct idx_dataset *data)
+const char *learner_open(struct learner *l, const struct train_options *o,
+                         const struct idx_dataset *data)
 {
-    uint32_t widths[MLP_WIDTHS_MAX], count = 0;
+    struct model_shape shape = {.rows = data->train.rows,
+                                .columns = data->train.columns,
+                                .hidden_count = o->hidden_count,
+                                .classes = IDX_CLASSES,
+                                /* tests go faster in larger batches */
+                                .batch = o->batch < 256 ? 256 : o->batch};
+    const char *why;
+    memcpy(shape.hidden, o->hidden, sizeof shape.hidden);
     *l = (struct learner){.data = data};
-    widths[count++] = data->train.features;
-    for (uint32_t i = 0; i < o->hidden_count; i++)
-        widths[count++] = o->hidden[i];
-    widths[count++] = IDX_CLASSES;
-    uint32_t batch = o->batch < 256 ? 256 : o->batch; /* tests go faster in larger batches */
-    l->net = mlp_new(widths, count, batch);
-    if (l->net) {
-        l->image = malloc((size_t)batch * data->train.features * sizeof(float));
-        l->label = malloc(batch);
-        l->gradient = malloc(mlp_params(l->net) * sizeof(float));
-    }
-    if (l->net && l->image && l->label && l->gradient)
-        return true;
+    l->net = model_new(o->model, &shape, &why);
+    if (!l->net)
+        return why;
+    o->model->title(&shape, l->title);
+    l->image = malloc((size_t)shape.batch * data->train.features * sizeof(float));
+    l->label = malloc(shape.batch);
+    l->gradient = malloc(model_params(l->net) * sizeof(float));
+    if (l->image && l->label && l->gradient)
+        return NULL;
     learner_close(l);
-    return false;
+    return "out of memory";
 }
 
 void learner_close(struct learner *l)
 {
-    mlp_free(l->net);
+    model_free(l->net);
     free(l->image);
     free(l->label);
     free(l->gradient);
@@ -41,8 +45,8 @@ double learner_step(struct learner *l, struct shard_walk *walk, const struct tra
         idx_image(train, sample, l->image + (size_t)i * train->features);
         l->label[i] = train->label[sample];
     }
-    double loss = mlp_loss(l->net, params, l->image, l->label, o->batch, l->gradient, NULL);
-    sgd_step(sgd, step, params, momentum, l->gradient, mlp_params(l->net));
+    double loss = model_loss(l->net, params, l->image, l->label, o->batch, l->gradient, NULL);
+    sgd_step(sgd, step, params, momentum, l->gradient, model_params(l->net));
     return loss;
 }
 
@@ -52,10 +56,10 @@ double learner_accuracy(struct learner *l, const float *params)
     uint32_t right = 0, n;
     for (uint32_t at = 0; at < test->count; at += n) {
         uint32_t hits;
-        n = test->count - at < mlp_batch(l->net) ? test->count - at : mlp_batch(l->net);
+        n = test->count - at < model_batch(l->net) ? test->count - at : model_batch(l->net);
         for (uint32_t i = 0; i < n; i++)
             idx_image(test, at + i, l->image + (size_t)i * test->features);
-        mlp_loss(l->net, params, l->image, test->label + at, n, NULL, &hits);
+        model_loss(l->net, params, l->image, test->label + at, n, NULL, &hits);
         right += hits;
     }
     return (double)right / test->count;

@@ -16,7 +16,8 @@
     X(O_SHARD, "shard", "I/N", "this node's shard, I from 0 (SLEET_NODE/SLEET_NODES)") \
     X(O_EPOCHS, "epochs", "N", "passes over the training samples, all nodes together (2)")  \
     X(O_BATCH, "batch", "N", "samples of a node's step (64)")                               \
-    X(O_HIDDEN, "hidden", "N,...", "widths of the hidden layers, 0 for none (64)")          \
+    X(O_MODEL, "model", "M", "mlp or cnn (mlp)")                                            \
+    X(O_HIDDEN, "hidden", "N,...", "widths of the dense hidden layers, 0 for none (64)")    \
     X(O_LR, "lr", "X", "peak learning rate (0.1)")                                          \
     X(O_MOMENTUM, "momentum", "X", "(0.9)")                                                 \
     X(O_DECAY, "weight-decay", "X", "(0)")                                                  \
@@ -112,7 +113,7 @@ static bool hidden_list(const char *text, struct train_options *o)
     for (;;) {
         char item[16];
         size_t len = strcspn(text, ",");
-        if (len >= sizeof item || o->hidden_count == MLP_WIDTHS_MAX - 2)
+        if (len >= sizeof item || o->hidden_count == MODEL_HIDDEN_MAX)
             return false;
         memcpy(item, text, len);
         item[len] = 0;
@@ -153,6 +154,7 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_SHARD: return shard_of(v, o);
     case O_EPOCHS: return whole32(v, 1, 100000, &o->epochs);
     case O_BATCH: return whole32(v, 1, 65536, &o->batch);
+    case O_MODEL: return (o->model = model_find(v)) != NULL;
     case O_HIDDEN: return hidden_list(v, o);
     case O_LR: return real(v, 0, 1e30, &o->sgd.rate);
     case O_MOMENTUM: return real(v, 0, 0.9999, &o->sgd.momentum);
@@ -205,6 +207,7 @@ static int usage_error(const char *problem, const char *value)
 int train_options_parse(struct train_options *o, int argc, char **argv)
 {
     *o = (struct train_options){.data = DATA_DEFAULT,
+                                .model = &model_mlp,
                                 .hidden = {64},
                                 .hidden_count = 1,
                                 .batch = 64,

@@ -42,13 +42,10 @@ void train_print_settings(const struct train_print *p, const struct train_option
                           const struct learner *l, uint32_t nodes)
 {
     FILE *to = p->json ? stderr : stdout;
-    fprintf(to, "sleet-train: MLP %u", l->data->train.features);
-    for (uint32_t i = 0; i < o->hidden_count; i++)
-        fprintf(to, "-%u", o->hidden[i]);
     fprintf(to,
-            "-%d (%zu parameters), batch %u, lr %g %s to 0, momentum %g, weight decay %g, "
+            "sleet-train: %s (%zu parameters), batch %u, lr %g %s to 0, momentum %g, weight decay %g, "
             "%u epochs of %llu steps, %u shards %s, seed %llu, averaging %s",
-            IDX_CLASSES, mlp_params(l->net), o->batch, o->sgd.rate,
+            l->title, model_params(l->net), o->batch, o->sgd.rate,
             o->sgd.decay == SGD_COSINE ? "cosine" : "linear", o->sgd.momentum,
             o->sgd.weight_decay, o->epochs, (unsigned long long)p->steps_per_epoch, nodes,
             o->shards_text, (unsigned long long)o->seed, o->average ? "model" : "none");

@@ -35,17 +35,18 @@ static int prepare(struct run *r, struct idx_dataset *data)
                                     .bar = !o->json && isatty(STDERR_FILENO),
                                     .steps = r->sgd.steps,
                                     .steps_per_epoch = per_epoch};
-    if (learner_open(&r->learner, o, data)) {
-        size_t n = mlp_params(r->learner.net);
-        r->params = malloc(n * sizeof(float));
-        r->momentum = calloc(n, sizeof(float));
-    }
+    const char *why = learner_open(&r->learner, o, data);
+    if (why)
+        return train_fail(&r->print, "%s", why);
+    size_t n = model_params(r->learner.net);
+    r->params = malloc(n * sizeof(float));
+    r->momentum = calloc(n, sizeof(float));
     if (!r->params || !r->momentum ||
         !shard_make(&r->split, o->shards, data->train.label, data->train.count, IDX_CLASSES,
                     o->shard_count, o->seed))
         return train_fail(&r->print, "out of memory");
     r->walk = shard_walk_of(&r->split, o->shard, o->seed);
-    mlp_init(r->learner.net, r->params, o->seed);
+    model_init(r->learner.net, r->params, o->seed);
     return EXIT_OK;
 }
 
@@ -57,7 +58,7 @@ static int give_up(struct run *r, const char *doing, int error)
 
 static int connect_daemon(struct run *r)
 {
-    size_t n = mlp_params(r->learner.net);
+    size_t n = model_params(r->learner.net);
     int error = sleet_open(&r->ctx, r->o->control);
     if (!error)
         error = sleet_set_new(&r->set, r->ctx, "model", SLEET_MODEL);

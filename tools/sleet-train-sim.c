@@ -53,12 +53,13 @@ static int prepare(struct simulation *s, struct idx_dataset *data)
                                     .bar = !o->json && isatty(STDERR_FILENO),
                                     .steps = s->sgd.steps,
                                     .steps_per_epoch = per_epoch};
-    if (learner_open(&s->learner, o, data)) {
-        s->params = mlp_params(s->learner.net);
-        s->mean = malloc(s->params * sizeof(float));
-        struct sim_config config = network(o);
-        s->cluster = cluster_new(&config, (uint64_t[]){s->params, s->params}, 2);
-    }
+    const char *why = learner_open(&s->learner, o, data);
+    if (why)
+        return train_fail(&s->print, "%s", why);
+    s->params = model_params(s->learner.net);
+    s->mean = malloc(s->params * sizeof(float));
+    struct sim_config config = network(o);
+    s->cluster = cluster_new(&config, (uint64_t[]){s->params, s->params}, 2);
     if (!s->mean || !s->cluster ||
         !shard_make(&s->split, o->shards, data->train.label, data->train.count, IDX_CLASSES,
                     o->sim, o->seed))
@@ -66,7 +67,7 @@ static int prepare(struct simulation *s, struct idx_dataset *data)
     for (uint32_t i = 0; i < o->sim; i++) {
         float *values = cluster_values(s->cluster, i);
         s->walk[i] = shard_walk_of(&s->split, i, o->seed);
-        mlp_init(s->learner.net, values, o->seed);
+        model_init(s->learner.net, values, o->seed);
         memset(values + s->params, 0, s->params * sizeof *values);
     }
     if (o->average)

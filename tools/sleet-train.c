@@ -1,5 +1,5 @@
-/* sleet-train - the reference trainer: an MLP on images, averaged over a lossy
- * network after every local step. */
+/* sleet-train - the reference trainer: a classifier of images, averaged over a
+ * lossy network after every local step. */
 #include "sleet-train.h"
 #include <cblas.h>
 

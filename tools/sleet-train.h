@@ -3,7 +3,7 @@
 #ifndef SLEET_TRAIN_H
 #define SLEET_TRAIN_H
 #include "train/idx.h"
-#include "train/mlp.h"
+#include "train/model.h"
 #include "train/sgd.h"
 #include "train/shard.h"
 #include <stdbool.h>
@@ -15,7 +15,8 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 struct train_options {
     const char *data;    /* folder */
     const char *control; /* socket of sleetd; NULL: libsleet's default */
-    uint32_t hidden[MLP_WIDTHS_MAX - 2], hidden_count;
+    const struct model_kind *model;
+    uint32_t hidden[MODEL_HIDDEN_MAX], hidden_count;
     uint32_t batch, epochs, limit;
     struct sgd sgd; /* `steps` is set once the data is known */
     uint64_t seed;
@@ -41,14 +42,16 @@ int train_options_parse(struct train_options *out, int argc, char **argv);
 /* Working memory for steps and tests, shared by learners that take turns. */
 struct learner {
     const struct idx_dataset *data; /* borrowed */
-    mlp *net;
+    model *net;
+    char title[MODEL_TITLE_MAX]; /* kind and layers */
     float *image;    /* a batch */
     uint8_t *label;  /* a batch */
-    float *gradient; /* mlp_params() */
+    float *gradient; /* model_params() */
 };
 
-/* False when out of memory. */
-bool learner_open(struct learner *, const struct train_options *, const struct idx_dataset *);
+/* NULL, or what is wrong: out of memory, or images that the model does not take. */
+const char *learner_open(struct learner *, const struct train_options *,
+                         const struct idx_dataset *);
 void learner_close(struct learner *);
 /* One local step on the walk's next batch; the loss before it. */
 double learner_step(struct learner *, struct shard_walk *, const struct train_options *,

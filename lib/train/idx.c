@@ -50,21 +50,22 @@ static bool check_length(uint64_t promised, size_t bytes, char *error)
     return true;
 }
 
-bool idx_decode_images(const uint8_t *data, size_t bytes, uint32_t *count, uint32_t *features,
-                       char error[static IDX_ERROR_MAX])
+bool idx_decode_images(const uint8_t *data, size_t bytes, uint32_t *count, uint32_t *rows,
+                       uint32_t *columns, char error[static IDX_ERROR_MAX])
 {
     if (!check_header(data, bytes, IMAGES_HEADER, MAGIC_IMAGES, error))
         return false;
-    uint64_t n = big_endian(data + 4), rows = big_endian(data + 8), columns = big_endian(data + 12);
+    uint64_t n = big_endian(data + 4), high = big_endian(data + 8), wide = big_endian(data + 12);
     if (n == 0)
         return fail(error, "holds no images");
-    if (rows == 0 || columns == 0 || rows > 4096 || columns > 4096)
+    if (high == 0 || wide == 0 || high > 4096 || wide > 4096)
         return fail(error, "has images of %llu x %llu pixels, outside 1 x 1 to 4096 x 4096",
-                    (unsigned long long)rows, (unsigned long long)columns);
-    if (!check_length(IMAGES_HEADER + n * rows * columns, bytes, error))
+                    (unsigned long long)high, (unsigned long long)wide);
+    if (!check_length(IMAGES_HEADER + n * high * wide, bytes, error))
         return false;
     *count = (uint32_t)n;
-    *features = (uint32_t)(rows * columns);
+    *rows = (uint32_t)high;
+    *columns = (uint32_t)wide;
     return true;
 }
 
@@ -158,10 +159,10 @@ static bool load_part(struct idx_samples *out, const char *folder, const char *p
     snprintf(image_name, sizeof image_name, "%s-images-idx3-ubyte", part);
     snprintf(label_name, sizeof label_name, "%s-labels-idx1-ubyte", part);
     struct bytes images = {0}, labels = {0};
-    uint32_t count = 0, label_count = 0, features = 0;
+    uint32_t count = 0, label_count = 0, rows = 0, columns = 0;
     bool ok = read_file(folder, image_name, &images, image_path, sizeof image_path, error) &&
               read_file(folder, label_name, &labels, label_path, sizeof label_path, error);
-    if (ok && !idx_decode_images(images.data, images.len, &count, &features, why))
+    if (ok && !idx_decode_images(images.data, images.len, &count, &rows, &columns, why))
         ok = fail(error, "%s: %.240s", image_path, why);
     if (ok && !idx_decode_labels(labels.data, labels.len, &label_count, why))
         ok = fail(error, "%s: %.240s", label_path, why);
@@ -172,8 +173,10 @@ static bool load_part(struct idx_samples *out, const char *folder, const char *p
         if (limit > 0 && count > limit)
             count = limit;
         out->count = count;
-        out->features = features;
-        take(&images, IMAGES_HEADER, (size_t)count * features, &out->pixel);
+        out->rows = rows;
+        out->columns = columns;
+        out->features = rows * columns;
+        take(&images, IMAGES_HEADER, (size_t)count * out->features, &out->pixel);
         take(&labels, LABELS_HEADER, count, &out->label);
     }
     free(images.data);
@@ -193,9 +196,9 @@ bool idx_load(struct idx_dataset *out, const char *folder, uint32_t limit,
         ok = fail(error, "%.300s: not a folder", folder);
     ok = ok && load_part(&out->train, folder, "train", limit, error) &&
          load_part(&out->test, folder, "t10k", limit, error);
-    if (ok && out->train.features != out->test.features)
-        ok = fail(error, "%.300s: training images have %u pixels, test images %u", folder,
-                  out->train.features, out->test.features);
+    if (ok && (out->train.rows != out->test.rows || out->train.columns != out->test.columns))
+        ok = fail(error, "%.300s: training images have %u x %u pixels, test images %u x %u", folder,
+                  out->train.rows, out->train.columns, out->test.rows, out->test.columns);
     if (!ok)
         idx_free(out);
     return ok;

@@ -16,9 +16,10 @@
 /* Samples; owns its arrays. */
 struct idx_samples {
     uint32_t count;
-    uint32_t features; /* pixels of an image */
-    uint8_t *pixel;    /* count x features, row after row */
-    uint8_t *label;    /* count */
+    uint32_t rows, columns; /* pixels of an image */
+    uint32_t features;      /* rows x columns */
+    uint8_t *pixel;         /* count x features, row after row */
+    uint8_t *label;         /* count */
 };
 
 struct idx_dataset {
@@ -26,8 +27,8 @@ struct idx_dataset {
 };
 
 /* Check one unpacked image file.  The pixels start at data + 16. */
-bool idx_decode_images(const uint8_t *data, size_t bytes, uint32_t *count, uint32_t *features,
-                       char error[static IDX_ERROR_MAX]);
+bool idx_decode_images(const uint8_t *data, size_t bytes, uint32_t *count, uint32_t *rows,
+                       uint32_t *columns, char error[static IDX_ERROR_MAX]);
 /* Check one unpacked label file.  The labels start at data + 8. */
 bool idx_decode_labels(const uint8_t *data, size_t bytes, uint32_t *count,
                        char error[static IDX_ERROR_MAX]);

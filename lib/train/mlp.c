@@ -1,51 +1,36 @@
-#include "train/mlp.h"
+/* mlp.c - a multilayer perceptron with ReLU between layers.  Parameters layer after
+ * layer: the weights, inputs x outputs row-major, then the biases. */
 #include "base/rng.h"
+#include "train/model.h"
 #include <cblas.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define LAYERS_MAX (MODEL_HIDDEN_MAX + 1)
+
 struct mlp {
+    model base;
     uint32_t layers; /* of weights */
-    uint32_t width[MLP_WIDTHS_MAX];
-    uint32_t batch;
-    size_t params;
-    size_t weight[MLP_WIDTHS_MAX - 1], bias[MLP_WIDTHS_MAX - 1]; /* where they start */
-    float *out[MLP_WIDTHS_MAX - 1];   /* outputs of each layer, batch x width */
-    float *delta[MLP_WIDTHS_MAX - 1]; /* gradients at those outputs */
+    uint32_t width[LAYERS_MAX + 1];
+    size_t weight[LAYERS_MAX], bias[LAYERS_MAX]; /* where they start */
+    float *out[LAYERS_MAX];                      /* outputs of each layer, batch x width */
+    float *delta[LAYERS_MAX]; /* gradients at those outputs; not of the last layer */
 };
 
-mlp *mlp_new(const uint32_t *widths, uint32_t count, uint32_t batch)
+static struct mlp *mlp_of(model *m)
 {
-    if (count < 2 || count > MLP_WIDTHS_MAX || batch == 0 || batch > 1u << 20)
-        return NULL;
-    for (uint32_t i = 0; i < count; i++)
-        if (widths[i] == 0 || widths[i] > 65536)
-            return NULL;
-    mlp *m = calloc(1, sizeof *m);
-    if (!m)
-        return NULL;
-    m->layers = count - 1;
-    m->batch = batch;
-    memcpy(m->width, widths, count * sizeof *widths);
-    for (uint32_t l = 0; l < m->layers; l++) {
-        m->weight[l] = m->params;
-        m->bias[l] = m->weight[l] + (size_t)widths[l] * widths[l + 1];
-        m->params = m->bias[l] + widths[l + 1];
-        m->out[l] = calloc((size_t)batch * widths[l + 1], sizeof(float));
-        m->delta[l] = calloc((size_t)batch * widths[l + 1], sizeof(float));
-        if (!m->out[l] || !m->delta[l]) {
-            mlp_free(m);
-            return NULL;
-        }
-    }
-    return m;
+    return (struct mlp *)m;
+}
+static const struct mlp *mlp_of_const(const model *m)
+{
+    return (const struct mlp *)m;
 }
 
-void mlp_free(mlp *m)
+static void mlp_close(model *base)
 {
-    if (!m)
-        return;
+    struct mlp *m = mlp_of(base);
     for (uint32_t l = 0; l < m->layers; l++) {
         free(m->out[l]);
         free(m->delta[l]);
@@ -53,18 +38,36 @@ void mlp_free(mlp *m)
     free(m);
 }
 
-size_t mlp_params(const mlp *m)
+static model *mlp_open(const struct model_shape *s)
 {
-    return m->params;
+    struct mlp *m = calloc(1, sizeof *m);
+    if (!m)
+        return NULL;
+    m->layers = s->hidden_count + 1;
+    m->width[0] = s->rows * s->columns;
+    memcpy(m->width + 1, s->hidden, s->hidden_count * sizeof *s->hidden);
+    m->width[m->layers] = s->classes;
+    for (uint32_t l = 0; l < m->layers; l++) {
+        size_t in = m->width[l], wide = m->width[l + 1];
+        m->weight[l] = m->base.params;
+        m->bias[l] = m->weight[l] + in * wide;
+        m->base.params = m->bias[l] + wide;
+        m->out[l] = calloc(s->batch * wide, sizeof(float));
+        if (l + 1 < m->layers)
+            m->delta[l] = calloc(s->batch * wide, sizeof(float));
+        if (!m->out[l] || (l + 1 < m->layers && !m->delta[l])) {
+            mlp_close(&m->base);
+            return NULL;
+        }
+    }
+    m->base.classes = s->classes;
+    m->base.batch = s->batch;
+    return &m->base;
 }
 
-uint32_t mlp_batch(const mlp *m)
+static void mlp_init(const model *base, float *params, uint64_t seed)
 {
-    return m->batch;
-}
-
-void mlp_init(const mlp *m, float *params, uint64_t seed)
-{
+    const struct mlp *m = mlp_of_const(base);
     sleet_rng rng = {mix64(seed ^ 0x6d6c702d696e6974u)};
     for (uint32_t l = 0; l < m->layers; l++) {
         double bound = sqrt(6.0 / m->width[l]);
@@ -74,8 +77,9 @@ void mlp_init(const mlp *m, float *params, uint64_t seed)
     }
 }
 
-static void forward(mlp *m, const float *params, const float *x, uint32_t n)
+static const float *mlp_forward(model *base, const float *params, const float *x, uint32_t n)
 {
+    struct mlp *m = mlp_of(base);
     for (uint32_t l = 0; l < m->layers; l++) {
         int in = (int)m->width[l], wide = (int)m->width[l + 1];
         float *out = m->out[l];
@@ -89,39 +93,18 @@ static void forward(mlp *m, const float *params, const float *x, uint32_t n)
         for (size_t i = 0; i < (size_t)n * (size_t)wide; i++)
             out[i] = out[i] < 0 ? 0 : out[i]; /* a NaN stays one */
     }
+    return m->out[m->layers - 1];
 }
 
-/* Loss at the outputs; their gradient goes to the last layer's delta. */
-static double softmax(mlp *m, const uint8_t *label, uint32_t n, uint32_t *correct)
+static void mlp_backward(model *base, const float *params, const float *x, uint32_t n,
+                         const float *last_delta, float *gradient, float *x_delta)
 {
-    uint32_t classes = m->width[m->layers], hits = 0;
-    double loss = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const float *z = m->out[m->layers - 1] + (size_t)i * classes;
-        float *d = m->delta[m->layers - 1] + (size_t)i * classes;
-        uint32_t best = 0;
-        for (uint32_t c = 1; c < classes; c++)
-            best = z[c] > z[best] ? c : best;
-        double sum = 0;
-        for (uint32_t c = 0; c < classes; c++)
-            sum += exp((double)z[c] - (double)z[best]);
-        loss += log(sum) + (double)z[best] - (double)z[label[i]];
-        hits += best == label[i];
-        for (uint32_t c = 0; c < classes; c++) {
-            double p = exp((double)z[c] - (double)z[best]) / sum;
-            d[c] = (float)((p - (c == label[i])) / n);
-        }
-    }
-    if (correct)
-        *correct = hits;
-    return loss / n;
-}
-
-static void backward(mlp *m, const float *params, const float *x, uint32_t n, float *gradient)
-{
+    struct mlp *m = mlp_of(base);
     for (uint32_t l = m->layers; l-- > 0;) {
         int in = (int)m->width[l], wide = (int)m->width[l + 1];
-        const float *input = l ? m->out[l - 1] : x, *delta = m->delta[l];
+        const float *input = l ? m->out[l - 1] : x;
+        const float *delta = l + 1 == m->layers ? last_delta : m->delta[l];
+        float *in_delta = l ? m->delta[l - 1] : x_delta;
         cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, in, wide, (int)n, 1.0f, input, in,
                     delta, wide, 0.0f, gradient + m->weight[l], wide);
         float *bias = gradient + m->bias[l];
@@ -129,22 +112,27 @@ static void backward(mlp *m, const float *params, const float *x, uint32_t n, fl
         for (uint32_t i = 0; i < n; i++)
             for (int k = 0; k < wide; k++)
                 bias[k] += delta[(size_t)i * (size_t)wide + (size_t)k];
-        if (l == 0)
+        if (!in_delta)
             break;
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, in, wide, 1.0f, delta, wide,
-                    params + m->weight[l], wide, 0.0f, m->delta[l - 1], in);
-        for (size_t i = 0; i < (size_t)n * (size_t)in; i++)
-            if (m->out[l - 1][i] <= 0)
-                m->delta[l - 1][i] = 0;
+                    params + m->weight[l], wide, 0.0f, in_delta, in);
+        for (size_t i = 0; l && i < (size_t)n * (size_t)in; i++)
+            if (input[i] <= 0)
+                in_delta[i] = 0;
     }
 }
 
-double mlp_loss(mlp *m, const float *params, const float *x, const uint8_t *label, uint32_t n,
-                float *gradient, uint32_t *correct)
+static void mlp_title(const struct model_shape *s, char out[static MODEL_TITLE_MAX])
 {
-    forward(m, params, x, n);
-    double loss = softmax(m, label, n, correct);
-    if (gradient)
-        backward(m, params, x, n, gradient);
-    return loss;
+    int len = snprintf(out, MODEL_TITLE_MAX, "MLP %u", s->rows * s->columns);
+    for (uint32_t i = 0; i < s->hidden_count; i++)
+        len += snprintf(out + len, MODEL_TITLE_MAX - (size_t)len, "-%u", s->hidden[i]);
+    snprintf(out + len, MODEL_TITLE_MAX - (size_t)len, "-%u", s->classes);
 }
+
+const struct model_kind model_mlp = {.open = mlp_open,
+                                     .close = mlp_close,
+                                     .init = mlp_init,
+                                     .forward = mlp_forward,
+                                     .backward = mlp_backward,
+                                     .title = mlp_title};

@@ -16,10 +16,11 @@ static void explained(const char *error)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char error[IDX_ERROR_MAX] = "";
-    uint32_t count = 0, features = 0;
-    if (!idx_decode_images(data, size, &count, &features, error))
+    uint32_t count = 0, rows = 0, columns = 0;
+    if (!idx_decode_images(data, size, &count, &rows, &columns, error))
         explained(error);
-    else if (count == 0 || features == 0 || 16 + (uint64_t)count * features != size)
+    else if (count == 0 || rows == 0 || columns == 0 ||
+             16 + (uint64_t)count * rows * columns != size)
         abort();
     error[0] = '\0';
     if (!idx_decode_labels(data, size, &count, error)) {

@@ -1,0 +1,110 @@
+#include "train/model.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    const struct model_kind *kind;
+} kinds[] = {
+#define MODEL_X(name, kind) {name, &kind},
+    MODEL_MAP(MODEL_X)
+#undef MODEL_X
+};
+
+const struct model_kind *model_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return kinds[i].kind;
+    return NULL;
+}
+
+static const char *refuse(const struct model_kind *kind, const struct model_shape *s)
+{
+    if (s->rows == 0 || s->columns == 0 || (uint64_t)s->rows * s->columns > MODEL_WIDTH_MAX)
+        return "images of more than 65536 pixels are too large";
+    if (s->hidden_count > MODEL_HIDDEN_MAX || s->classes == 0 || s->classes > MODEL_WIDTH_MAX)
+        return "too many layers or classes";
+    for (uint32_t i = 0; i < s->hidden_count; i++)
+        if (s->hidden[i] == 0 || s->hidden[i] > MODEL_WIDTH_MAX)
+            return "a hidden layer has a width outside 1 to 65536";
+    if (s->batch == 0 || s->batch > MODEL_BATCH_MAX)
+        return "the batch is empty or too large";
+    return kind->refuse ? kind->refuse(s) : NULL;
+}
+
+model *model_new(const struct model_kind *kind, const struct model_shape *s, const char **why)
+{
+    *why = refuse(kind, s);
+    if (*why)
+        return NULL;
+    *why = "out of memory";
+    model *m = kind->open(s);
+    if (!m)
+        return NULL;
+    m->kind = kind;
+    m->delta = malloc((size_t)s->batch * s->classes * sizeof *m->delta);
+    if (m->delta)
+        return m;
+    model_free(m);
+    return NULL;
+}
+
+void model_free(model *m)
+{
+    if (!m)
+        return;
+    free(m->delta);
+    m->kind->close(m);
+}
+
+size_t model_params(const model *m)
+{
+    return m->params;
+}
+
+uint32_t model_batch(const model *m)
+{
+    return m->batch;
+}
+
+void model_init(const model *m, float *params, uint64_t seed)
+{
+    m->kind->init(m, params, seed);
+}
+
+/* Loss at the outputs `z`; their gradient goes to m->delta. */
+static double softmax(model *m, const float *z, const uint8_t *label, uint32_t n, uint32_t *correct)
+{
+    uint32_t classes = m->classes, hits = 0;
+    float *d = m->delta;
+    double loss = 0;
+    for (uint32_t i = 0; i < n; i++, z += classes, d += classes) {
+        uint32_t best = 0;
+        for (uint32_t c = 1; c < classes; c++)
+            best = z[c] > z[best] ? c : best;
+        double sum = 0;
+        for (uint32_t c = 0; c < classes; c++)
+            sum += exp((double)z[c] - (double)z[best]);
+        loss += log(sum) + (double)z[best] - (double)z[label[i]];
+        hits += best == label[i];
+        for (uint32_t c = 0; c < classes; c++) {
+            double p = exp((double)z[c] - (double)z[best]) / sum;
+            d[c] = (float)((p - (c == label[i])) / n);
+        }
+    }
+    if (correct)
+        *correct = hits;
+    return loss / n;
+}
+
+double model_loss(model *m, const float *params, const float *x, const uint8_t *label, uint32_t n,
+                  float *gradient, uint32_t *correct)
+{
+    const float *z = m->kind->forward(m, params, x, n);
+    double loss = softmax(m, z, label, n, correct);
+    if (gradient)
+        m->kind->backward(m, params, x, n, m->delta, gradient, NULL);
+    return loss;
+}

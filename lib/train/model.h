@@ -1,0 +1,79 @@
+/* model.h - the models of the reference trainer behind one interface: classifiers
+ * of images with softmax cross entropy.
+ *
+ * A model is its shape and its working memory; parameters and gradients are flat
+ * vectors of model_params() floats that the caller owns.  A new model is one file
+ * that defines a struct model_kind, and one entry of MODEL_MAP. */
+#ifndef TRAIN_MODEL_H
+#define TRAIN_MODEL_H
+#include <stddef.h>
+#include <stdint.h>
+
+#define MODEL_HIDDEN_MAX 14
+#define MODEL_WIDTH_MAX 65536
+#define MODEL_BATCH_MAX (1u << 20)
+#define MODEL_TITLE_MAX 256
+
+/* X(name as users write it, the kind) */
+#define MODEL_MAP(X) X("mlp", model_mlp) X("cnn", model_cnn)
+
+struct model_shape {
+    uint32_t rows, columns;            /* pixels of an image, one value each */
+    uint32_t hidden[MODEL_HIDDEN_MAX]; /* widths of the dense layers before the last */
+    uint32_t hidden_count;
+    uint32_t classes;
+    uint32_t batch; /* most samples in one call */
+};
+
+typedef struct model model;
+
+struct model_kind {
+    /* NULL, or what is wrong with the shape.  Ranges that no model allows are checked before. */
+    const char *(*refuse)(const struct model_shape *);
+    /* NULL when out of memory.  Fills all of *model but `kind`. */
+    model *(*open)(const struct model_shape *);
+    void (*close)(model *);
+    void (*init)(const model *, float *params, uint64_t seed);
+    /* The n x classes outputs before the softmax, valid until the next call. */
+    const float *(*forward)(model *, const float *params, const float *x, uint32_t n);
+    /* After forward() with the same arguments: `delta` is the gradient at the outputs; overwrites
+     * `gradient`, and `x_delta`, the gradient at `x`, where that is not NULL. */
+    void (*backward)(model *, const float *params, const float *x, uint32_t n, const float *delta,
+                     float *gradient, float *x_delta);
+    /* Kind and layers, "MLP 784-64-10". */
+    void (*title)(const struct model_shape *, char out[static MODEL_TITLE_MAX]);
+};
+
+/* The head that a kind's own structure begins with. */
+struct model {
+    const struct model_kind *kind;
+    size_t params;
+    uint32_t classes, batch;
+    float *delta; /* batch x classes; model_new()'s */
+};
+
+#define MODEL_X(name, kind) extern const struct model_kind kind;
+MODEL_MAP(MODEL_X)
+#undef MODEL_X
+
+/* The kind of that name; NULL when there is none. */
+const struct model_kind *model_find(const char *name);
+
+/* NULL, with a sentence of static storage in *why, when out of memory or range: rows x columns
+ * and each width are 1 to MODEL_WIDTH_MAX, the batch 1 to MODEL_BATCH_MAX. */
+model *model_new(const struct model_kind *, const struct model_shape *, const char **why);
+void model_free(model *);
+
+size_t model_params(const model *);
+uint32_t model_batch(const model *);
+
+/* He initialisation: weights uniform with variance 2 / inputs, biases 0.  The
+ * same seed gives the same bits. */
+void model_init(const model *, float *params, uint64_t seed);
+
+/* Mean loss of `n` samples (at most model_batch(), > 0), n x rows x columns floats in `x`.
+ * `gradient`, if not NULL, is overwritten with the mean gradient.  `correct`, if
+ * not NULL, counts samples whose largest output is their label. */
+double model_loss(model *, const float *params, const float *x, const uint8_t *label, uint32_t n,
+                  float *gradient, uint32_t *correct);
+#endif
