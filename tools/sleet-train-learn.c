@@ -71,3 +71,11 @@ uint64_t train_steps_per_epoch(const struct train_options *o, const struct idx_d
     uint64_t steps = (uint64_t)data->train.count / ((uint64_t)nodes * o->batch);
     return steps ? steps : 1;
 }
+
+void tally_round(struct train_tally *t, double coverage, uint64_t skipped)
+{
+    t->skipped += (double)skipped;
+    t->coverage_sum += coverage;
+    if (t->rounds++ == 0 || coverage < t->least_coverage)
+        t->least_coverage = coverage;
+}

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NODES_MAX 64 /* as SLEET_GROUP_MAX */
 #define DATA_DEFAULT "/usr/share/datasets/fashion-mnist"
 
 /* X(id, name, argument or NULL, help) */
@@ -34,6 +33,9 @@
     X(O_LOSS, "loss", "P", "simulation: fraction of datagrams lost (0)")                    \
     X(O_BURST, "burst", "L", "simulation: lose in bursts of mean length L (independent)")   \
     X(O_NO_REPAIR, "no-repair", NULL, "simulation: do not repair lost results")             \
+    X(O_CHECKPOINT, "checkpoint", "FILE", "keep the run's state in FILE, one a node")       \
+    X(O_CHECKPOINT_EVERY, "checkpoint-every", "STEPS", "how often (once an epoch)")         \
+    X(O_RESUME, "resume", NULL, "go on from the checkpoint")                                \
     X(O_JSON, "json", NULL, "one JSON object a line: step, epoch, done")                    \
     X(O_HELP, "help", NULL, "show this")
 
@@ -68,7 +70,7 @@ static void print_help(void)
         const char *argument = option_help[i].argument;
         snprintf(left, sizeof left, "--%s%s%s", option_help[i].name, argument ? " " : "",
                  argument ? argument : "");
-        printf("  %-20s %s\n", left, option_help[i].help);
+        printf("  %-26s %s\n", left, option_help[i].help);
     }
 }
 
@@ -176,6 +178,9 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_LOSS: return real(v, 0, 0.99, &o->loss);
     case O_BURST: return real(v, 1, 1e6, &o->burst);
     case O_NO_REPAIR: o->no_repair = true; return true;
+    case O_CHECKPOINT: o->checkpoint = v; return *v != '\0';
+    case O_CHECKPOINT_EVERY: return whole32(v, 1, UINT32_MAX, &o->checkpoint_every);
+    case O_RESUME: o->resume = true; return true;
     case O_JSON: o->json = true; return true;
     default: return false;
     }
@@ -237,6 +242,10 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
         return usage_error("SLEET_NODE and SLEET_NODES do not name a shard", "");
     if (!o->sim && (o->loss > 0 || o->burst > 0 || o->no_repair))
         return usage_error("--loss, --burst and --no-repair need --sim", "");
+    if (!o->checkpoint && (o->resume || o->checkpoint_every))
+        return usage_error("--resume and --checkpoint-every need --checkpoint FILE", "");
+    if (o->checkpoint && o->sim > 1)
+        return usage_error("--checkpoint keeps one node, not a simulated network: use --sim 1", "");
     if (o->burst > 0 && o->loss >= o->burst / (o->burst + 1))
         return usage_error("--loss is too high for bursts of this length", "");
     return -1;

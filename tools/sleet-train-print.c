@@ -112,14 +112,15 @@ void train_print_epoch(struct train_print *p, const struct train_line *l)
 
 static void print_done_json(const struct train_done *d, uint32_t sim_nodes)
 {
+    const struct train_tally *t = &d->tally;
     printf("{\"event\":\"done\",\"steps\":%llu,\"test_accuracy\":%.4f,"
            "\"averaged_accuracy\":%.4f,\"seconds\":%.3f",
-           (unsigned long long)d->steps, d->accuracy, d->averaged_accuracy, d->seconds);
-    if (d->coverage >= 0)
-        printf(",\"coverage\":%.6f,\"least_coverage\":%.6f,\"longest_wait_s\":%.4f", d->coverage,
-               d->least_coverage, d->longest_wait);
-    printf(",\"rounds_skipped\":%llu,\"rounds_stalled\":%llu", (unsigned long long)d->skipped,
-           (unsigned long long)d->stalled);
+           (unsigned long long)t->steps, d->accuracy, d->averaged_accuracy, d->seconds);
+    if (t->rounds > 0)
+        printf(",\"coverage\":%.6f,\"least_coverage\":%.6f,\"longest_wait_s\":%.4f", t->coverage_sum / t->rounds,
+               t->least_coverage, t->longest_wait);
+    printf(",\"rounds_skipped\":%llu,\"rounds_stalled\":%llu", (unsigned long long)t->skipped,
+           (unsigned long long)t->stalled);
     if (sim_nodes)
         printf(",\"nodes\":%u,\"final_accuracy\":%.4f", sim_nodes, d->final_accuracy);
     puts("}");
@@ -128,22 +129,23 @@ static void print_done_json(const struct train_done *d, uint32_t sim_nodes)
 
 void train_print_done(struct train_print *p, const struct train_done *d, uint32_t sim_nodes)
 {
+    const struct train_tally *t = &d->tally;
     if (p->json) {
         print_done_json(d, sim_nodes);
         return;
     }
     end_bar(p);
     printf("done: %llu steps in %.1f s; test accuracy %s %.2f %%, averaged model %.2f %%",
-           (unsigned long long)d->steps, d->seconds, sim_nodes ? "worst node" : "this node",
+           (unsigned long long)t->steps, d->seconds, sim_nodes ? "worst node" : "this node",
            100 * d->accuracy, 100 * d->averaged_accuracy);
     if (sim_nodes)
         printf(" (mean of the last 5), at the end %.2f %%", 100 * d->final_accuracy);
-    if (d->coverage >= 0)
-        printf("; coverage %.2f %% (least %.2f %%), longest wait %.3f s", 100 * d->coverage,
-               100 * d->least_coverage, d->longest_wait);
-    if (d->skipped || d->stalled)
-        printf("; %llu rounds missed, %llu without an answer", (unsigned long long)d->skipped,
-               (unsigned long long)d->stalled);
+    if (t->rounds > 0)
+        printf("; coverage %.2f %% (least %.2f %%), longest wait %.3f s",
+               100 * t->coverage_sum / t->rounds, 100 * t->least_coverage, t->longest_wait);
+    if (t->skipped > 0 || t->stalled > 0)
+        printf("; %llu rounds missed, %llu without an answer", (unsigned long long)t->skipped,
+               (unsigned long long)t->stalled);
     putchar('\n');
     fflush(stdout);
 }

@@ -20,8 +20,10 @@ struct run {
     sleet *ctx; /* NULL: no averaging */
     sleet_set *set;
     struct train_done done;
-    double started, coverage_sum, loss_sum;
-    uint64_t rounds, loss_count, stalls_in_a_row;
+    struct train_tally *tally; /* the one in `done` */
+    double started;
+    uint64_t rounds_here; /* of this process */
+    uint64_t stalls_in_a_row;
     struct train_line line;
 };
 
@@ -79,6 +81,19 @@ static int connect_daemon(struct run *r)
     return error ? give_up(r, "waiting for other trainers", error) : EXIT_OK;
 }
 
+static struct train_state state_of(struct run *r)
+{
+    return (struct train_state){.options = r->o,
+                                .learner = &r->learner,
+                                .print = &r->print,
+                                .shard = r->o->shard,
+                                .shards = r->o->shard_count,
+                                .tally = r->tally,
+                                .walk = &r->walk,
+                                .params = r->params,
+                                .momentum = r->momentum};
+}
+
 /* One round; `report` is zero-filled where the daemon did not answer in time. */
 static int average(struct run *r, bool exact, sleet_report *report)
 {
@@ -93,10 +108,9 @@ static int average(struct run *r, bool exact, sleet_report *report)
     if (!error)
         error = sleet_wait(r->set, report);
     r->line.wait = train_clock() - before;
-    if (r->line.wait > r->done.longest_wait)
-        r->done.longest_wait = r->line.wait;
+    r->tally->longest_wait = fmax(r->tally->longest_wait, r->line.wait);
     if (error == SLEET_ESTALLED && ++r->stalls_in_a_row < STALLS_MAX) {
-        r->done.stalled++;
+        r->tally->stalled++;
         r->line.coverage = 0;
         return EXIT_OK;
     }
@@ -105,11 +119,8 @@ static int average(struct run *r, bool exact, sleet_report *report)
     r->stalls_in_a_row = 0;
     r->line.round = report->round;
     r->line.coverage = report->coverage;
-    r->done.skipped += report->skipped;
-    r->coverage_sum += report->coverage;
-    r->rounds++;
-    if (r->rounds == 1 || report->coverage < r->done.least_coverage)
-        r->done.least_coverage = report->coverage;
+    r->rounds_here++;
+    tally_round(r->tally, report->coverage, report->skipped);
     return EXIT_OK;
 }
 
@@ -131,27 +142,26 @@ static void tell(struct run *r, uint64_t before)
     train_print_step(&r->print, &r->line);
     if (ended) {
         struct train_line epoch = r->line;
-        epoch.loss = r->loss_sum / (double)r->loss_count;
+        epoch.loss = r->tally->loss_sum / r->tally->loss_count;
         train_print_epoch(&r->print, &epoch);
-        r->loss_sum = 0;
-        r->loss_count = 0;
+        r->tally->loss_sum = r->tally->loss_count = 0;
     }
 }
 
 static int train(struct run *r)
 {
-    r->line = (struct train_line){.coverage = -1};
+    const struct train_state state = state_of(r);
     while (r->line.step < r->sgd.steps) {
         uint64_t before = r->line.step;
         r->line.rate = sgd_rate(&r->sgd, before);
         r->line.loss = learner_step(&r->learner, &r->walk, r->o, &r->sgd, before, r->params,
                                     r->momentum);
-        r->done.steps++;
+        r->tally->steps++;
         r->line.step++;
         if (!isfinite(r->line.loss))
             return train_diverged(&r->print, r->line.step, r->line.rate);
-        r->loss_sum += r->line.loss;
-        r->loss_count++;
+        r->tally->loss_sum += r->line.loss;
+        r->tally->loss_count++;
         if (r->ctx) {
             sleet_report report;
             int status = average(r, false, &report);
@@ -159,10 +169,13 @@ static int train(struct run *r)
                 return status;
             /* Rounds missed were the others' steps: stay with their schedule. */
             uint64_t left = r->sgd.steps - r->line.step;
-            if (r->rounds > 1)
+            if (r->rounds_here > 1)
                 r->line.step += report.skipped < left ? report.skipped : left;
         }
         tell(r, before);
+        int status = train_checkpoint_step(&state, before, r->line.step);
+        if (status != EXIT_OK)
+            return status;
     }
     return EXIT_OK;
 }
@@ -187,13 +200,15 @@ static int finish(struct run *r)
 {
     r->done.accuracy = learner_accuracy(&r->learner, r->params);
     if (r->ctx) {
+        const struct train_state state = state_of(r);
         int status = last_round(r);
+        if (status == EXIT_OK) /* the averaged model */
+            status = train_checkpoint_step(&state, r->line.step, r->line.step);
         if (status != EXIT_OK)
             return status;
     }
     r->done.averaged_accuracy = learner_accuracy(&r->learner, r->params);
     r->done.final_accuracy = -1;
-    r->done.coverage = r->rounds ? r->coverage_sum / (double)r->rounds : -1;
     r->done.seconds = train_clock() - r->started;
     train_print_done(&r->print, &r->done, 0);
     return EXIT_OK;
@@ -201,13 +216,15 @@ static int finish(struct run *r)
 
 int train_run(const struct train_options *o, struct idx_dataset *data)
 {
-    struct run r = {.o = o};
+    struct run r = {.o = o, .tally = &r.done.tally, .line = {.coverage = -1}};
     int status = prepare(&r, data);
     if (status == EXIT_OK) {
+        const struct train_state state = state_of(&r);
         train_print_settings(&r.print, o, &r.learner, o->shard_count);
-        if (o->average)
-            status = connect_daemon(&r);
+        status = train_checkpoint_open(&state, &r.line.step);
     }
+    if (status == EXIT_OK && o->average)
+        status = connect_daemon(&r);
     r.started = train_clock();
     if (status == EXIT_OK)
         status = train(&r);

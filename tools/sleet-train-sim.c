@@ -20,12 +20,9 @@ struct simulation {
     cluster *cluster;
     size_t params;
     float *mean;                       /* the averaged model */
-    double accuracy[SLEET_GROUP_MAX];  /* sums over the evaluations */
-    double averaged;                   /* sum */
-    uint32_t evaluations;
     struct train_done done;
-    double started, coverage_sum;
-    uint64_t reports;
+    struct train_tally *tally; /* the one in `done` */
+    double started;
 };
 
 static struct sim_config network(const struct train_options *o)
@@ -75,6 +72,21 @@ static int prepare(struct simulation *s, struct idx_dataset *data)
     return EXIT_OK;
 }
 
+/* The state of node 0: only a simulation of one is saved. */
+static struct train_state state_of(struct simulation *s)
+{
+    float *values = cluster_values(s->cluster, 0);
+    return (struct train_state){.options = s->o,
+                                .learner = &s->learner,
+                                .print = &s->print,
+                                .shard = 0,
+                                .shards = s->o->sim,
+                                .tally = s->tally,
+                                .walk = &s->walk[0],
+                                .params = values,
+                                .momentum = values + s->params};
+}
+
 /* A round of all nodes; the mean coverage, below 0 when a report is overdue. */
 static double average(struct simulation *s, bool exact, double *wait)
 {
@@ -90,12 +102,9 @@ static double average(struct simulation *s, bool exact, double *wait)
             return -1;
         *wait = fmax(*wait, (double)time_since(r->reported_at, r->started_at) * 1e-9);
         sum += r->report.coverage;
-        s->done.skipped += r->report.skipped;
-        if (s->reports++ == 0 || r->report.coverage < s->done.least_coverage)
-            s->done.least_coverage = r->report.coverage;
+        tally_round(s->tally, r->report.coverage, r->report.skipped);
     }
-    s->coverage_sum += sum;
-    s->done.longest_wait = fmax(s->done.longest_wait, *wait);
+    s->tally->longest_wait = fmax(s->tally->longest_wait, *wait);
     return sum / s->o->sim;
 }
 
@@ -113,9 +122,9 @@ static double averaged_accuracy(struct simulation *s)
 static void evaluate(struct simulation *s)
 {
     for (uint32_t i = 0; i < s->o->sim; i++)
-        s->accuracy[i] += learner_accuracy(&s->learner, cluster_values(s->cluster, i));
-    s->averaged += averaged_accuracy(s);
-    s->evaluations++;
+        s->tally->accuracy[i] += learner_accuracy(&s->learner, cluster_values(s->cluster, i));
+    s->tally->averaged += averaged_accuracy(s);
+    s->tally->evaluations++;
 }
 
 /* Step `step` is one after which the models are evaluated: 80 %, 85 % ... 100 %. */
@@ -139,11 +148,12 @@ static double local_steps(struct simulation *s, uint64_t step)
     return sum / s->o->sim;
 }
 
-static int train(struct simulation *s)
+/* Train from the step `from` on. */
+static int train(struct simulation *s, uint64_t from)
 {
-    double loss_sum = 0;
+    const struct train_state state = state_of(s);
     uint64_t per_epoch = s->print.steps_per_epoch;
-    for (uint64_t step = 0; step < s->sgd.steps; step++) {
+    for (uint64_t step = from; step < s->sgd.steps; step++) {
         struct train_line line = {.step = step + 1,
                                   .round = step + 1,
                                   .epoch = (uint32_t)(step / per_epoch) + 1,
@@ -153,7 +163,8 @@ static int train(struct simulation *s)
         line.loss = local_steps(s, step);
         if (!isfinite(line.loss))
             return train_diverged(&s->print, step + 1, line.rate);
-        loss_sum += line.loss;
+        s->tally->steps++;
+        s->tally->loss_sum += line.loss;
         if (s->o->average) {
             line.coverage = average(s, false, &line.wait);
             if (line.coverage < 0)
@@ -168,10 +179,13 @@ static int train(struct simulation *s)
         line.seconds = train_clock() - s->started;
         train_print_step(&s->print, &line);
         if (ended) {
-            line.loss = loss_sum / (double)per_epoch;
+            line.loss = s->tally->loss_sum / (double)per_epoch;
             train_print_epoch(&s->print, &line);
-            loss_sum = 0;
+            s->tally->loss_sum = 0;
         }
+        int status = train_checkpoint_step(&state, step, step + 1);
+        if (status != EXIT_OK)
+            return status;
     }
     return EXIT_OK;
 }
@@ -179,15 +193,13 @@ static int train(struct simulation *s)
 static int finish(struct simulation *s)
 {
     double wait = 0;
-    s->done.steps = s->sgd.steps;
     s->done.accuracy = 1;
     for (uint32_t i = 0; i < s->o->sim; i++)
-        s->done.accuracy = fmin(s->done.accuracy, s->accuracy[i] / s->evaluations);
-    s->done.averaged_accuracy = s->averaged / s->evaluations;
+        s->done.accuracy = fmin(s->done.accuracy, s->tally->accuracy[i] / s->tally->evaluations);
+    s->done.averaged_accuracy = s->tally->averaged / s->tally->evaluations;
     if (s->o->average && average(s, true, &wait) < 0)
         return train_fail(&s->print, "a node's last round failed");
     s->done.final_accuracy = averaged_accuracy(s);
-    s->done.coverage = s->reports ? s->coverage_sum / (double)s->reports : -1;
     s->done.seconds = train_clock() - s->started;
     train_print_done(&s->print, &s->done, s->o->sim);
     return EXIT_OK;
@@ -198,13 +210,18 @@ int train_sim(const struct train_options *o, struct idx_dataset *data)
     struct simulation *s = calloc(1, sizeof *s);
     if (!s)
         return EXIT_FAILED;
+    uint64_t from;
     s->o = o;
+    s->tally = &s->done.tally;
     s->started = train_clock();
     int status = prepare(s, data);
     if (status == EXIT_OK) {
+        const struct train_state state = state_of(s);
         train_print_settings(&s->print, o, &s->learner, o->sim);
-        status = train(s);
+        status = train_checkpoint_open(&state, &from);
     }
+    if (status == EXIT_OK)
+        status = train(s, from);
     if (status == EXIT_OK)
         status = finish(s);
     if (s->cluster)

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#define NODES_MAX 64 /* as SLEET_GROUP_MAX */
+
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct train_options {
@@ -32,6 +34,9 @@ struct train_options {
     double loss;       /* of datagrams, fraction */
     double burst;      /* mean length of a burst of losses; 0: independent */
     bool no_repair;    /* the simulation's engines do not repair */
+    const char *checkpoint;    /* file; NULL: none */
+    uint32_t checkpoint_every; /* steps; 0: once an epoch */
+    bool resume;
 };
 
 /* Fill *out from the command line.  Returns -1 to go on, otherwise the exit status. */
@@ -82,15 +87,22 @@ struct train_line {
     double seconds;  /* since the first step */
 };
 
+/* Kept over the run, and in a checkpoint: all doubles, counts are whole. */
+struct train_tally {
+    double steps;            /* taken by this node */
+    double skipped, stalled; /* rounds missed, rounds the daemon did not answer */
+    double rounds, coverage_sum, least_coverage, longest_wait;
+    double loss_sum, loss_count; /* of the epoch */
+    /* simulation: evaluations and the sums of their accuracies */
+    double evaluations, averaged, accuracy[NODES_MAX];
+};
+
 struct train_done {
-    uint64_t steps;
+    struct train_tally tally;
     double accuracy;          /* this node; simulation: worst node, mean of the last 5 */
     double averaged_accuracy; /* averaged model; simulation: mean of the last 5 */
     double final_accuracy;    /* simulation: after the exact last round; below 0: absent */
-    double coverage;          /* mean over rounds; below 0: no averaging */
-    double least_coverage;
-    double longest_wait, seconds;
-    uint64_t skipped, stalled; /* rounds missed, rounds the daemon did not answer */
+    double seconds;
 };
 
 void train_print_settings(const struct train_print *, const struct train_options *,
@@ -104,6 +116,29 @@ int train_fail(struct train_print *, const char *format, ...)
 /* The sentence for a loss that is no number. */
 int train_diverged(struct train_print *, uint64_t step, double rate);
 double train_clock(void); /* monotonic seconds */
+
+/* Count a round, or one node's part in it. */
+void tally_round(struct train_tally *, double coverage, uint64_t skipped);
+
+/* ---- checkpoints (sleet-train-save.c) ------------------------------------ */
+
+/* What a run hands over to be saved, or gets back; `tally->steps` fixes the walk's place. */
+struct train_state {
+    const struct train_options *options;
+    const struct learner *learner;
+    struct train_print *print;
+    uint32_t shard, shards; /* of this node */
+    struct train_tally *tally;
+    struct shard_walk *walk;
+    float *params, *momentum;
+};
+
+/* Resume, or claim the file's name by a first checkpoint; without --checkpoint nothing.
+ * The step to go on from is in *step.  Exit status. */
+int train_checkpoint_open(const struct train_state *, uint64_t *step);
+/* Save where one is due between the steps `before` and `step`, and at the last step.  A failure
+ * is told and tried again at the next one; at the last step it is the exit status. */
+int train_checkpoint_step(const struct train_state *, uint64_t before, uint64_t step);
 
 /* ---- the two ways to run; exit status ----------------------------------- */
 

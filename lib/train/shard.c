@@ -197,3 +197,9 @@ uint32_t shard_walk_next(struct shard_walk *w)
     }
     return w->sample[w->at++];
 }
+
+void shard_walk_skip(struct shard_walk *w, uint64_t samples)
+{
+    while (samples--)
+        shard_walk_next(w);
+}

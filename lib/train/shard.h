@@ -41,4 +41,6 @@ struct shard_walk {
 /* Walk shard `i`; the split stays alive and is walked once a shard. */
 struct shard_walk shard_walk_of(struct shard_split *, uint32_t i, uint64_t seed);
 uint32_t shard_walk_next(struct shard_walk *);
+/* Pass over the next `samples`: a new walk stands where one that drew them stood. */
+void shard_walk_skip(struct shard_walk *, uint64_t samples);
 #endif

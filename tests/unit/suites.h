@@ -1,6 +1,8 @@
 /* The suites of this folder: one X(name) for each TEST_SUITE(name). */
 #define TEST_SUITES(X) \
     X(budget) \
+    X(checkpoint) \
+    X(model) \
     X(path) \
     X(replay) \
     X(strategy) \

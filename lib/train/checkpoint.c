@@ -1,0 +1,255 @@
+#include "train/checkpoint.h"
+#include "base/bytes.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#define MAGIC "SLEETCKP"
+#define MAGIC_BYTES 8
+#define VERSION 1
+#define HEADER_BYTES 48
+#define SUM_BYTES 8
+#define START_ANEW "start anew with another --checkpoint"
+
+static bool fail(char *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool fail(char *error, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error, CHECKPOINT_ERROR_MAX, format, args);
+    va_end(args);
+    return false;
+}
+
+/* ---- one file as bytes ------------------------------------------------------------- */
+
+struct header {
+    uint32_t version, settings, numbers, vectors;
+    uint64_t elements, step, drawn;
+};
+
+static size_t vector_bytes(const struct checkpoint *c)
+{
+    return c->elements * sizeof(float);
+}
+
+static uint8_t *encode(const struct checkpoint *c, size_t *bytes)
+{
+    size_t settings = strlen(c->settings);
+    *bytes = HEADER_BYTES + settings + c->numbers * sizeof(double) + c->vectors * vector_bytes(c) +
+             SUM_BYTES;
+    uint8_t *data = malloc(*bytes);
+    if (!data)
+        return NULL;
+    byte_writer w = writer_of(data, *bytes);
+    put_bytes(&w, MAGIC, MAGIC_BYTES);
+    put_u32(&w, VERSION);
+    put_u32(&w, (uint32_t)settings);
+    put_u32(&w, c->numbers);
+    put_u32(&w, c->vectors);
+    put_u64(&w, c->elements);
+    put_u64(&w, c->step);
+    put_u64(&w, c->drawn);
+    put_bytes(&w, c->settings, settings);
+    put_bytes(&w, c->number, c->numbers * sizeof(double));
+    for (uint32_t i = 0; i < c->vectors; i++)
+        put_bytes(&w, c->vector[i], vector_bytes(c));
+    put_u64(&w, XXH3_64bits(data, w.len));
+    return data;
+}
+
+static struct header header_of(byte_reader *r)
+{
+    struct header h = {.version = get_u32(r), .settings = get_u32(r)};
+    h.numbers = get_u32(r);
+    h.vectors = get_u32(r);
+    h.elements = get_u64(r);
+    h.step = get_u64(r);
+    h.drawn = get_u64(r);
+    return h;
+}
+
+/* Bytes that the header promises; 0 when it cannot be. */
+static uint64_t promised(const struct header *h)
+{
+    if (h->settings > CHECKPOINT_SETTINGS_MAX || h->numbers > UINT16_MAX ||
+        h->vectors > CHECKPOINT_VECTORS_MAX || h->elements > UINT64_C(1) << 48)
+        return 0;
+    return HEADER_BYTES + h->settings + h->numbers * sizeof(double) +
+           h->vectors * h->elements * sizeof(float) + SUM_BYTES;
+}
+
+/* Say which line of the settings differs first.  `was` need not end in NUL. */
+static bool compare(const char *path, const char *was, size_t was_len, const char *now, char *error)
+{
+    const char *end = was + was_len;
+    if (was_len == strlen(now) && memcmp(was, now, was_len) == 0)
+        return true;
+    while (was < end && *now) {
+        const char *lf = memchr(was, '\n', (size_t)(end - was));
+        int was_line = (int)((lf ? lf : end) - was), now_line = (int)strcspn(now, "\n");
+        if (was_line != now_line || memcmp(was, now, (size_t)was_line) != 0)
+            return fail(error,
+                        "%s was written with %.*s, this run has %.*s; give the same "
+                        "options and data, or " START_ANEW,
+                        path, was_line, was, now_line, now);
+        was += was_line + (lf != NULL);
+        now += now_line + (now[now_line] != '\0');
+    }
+    return fail(error, "%s was written with other settings; " START_ANEW, path);
+}
+
+static bool decode(const char *path, const uint8_t *data, size_t bytes, struct checkpoint *c,
+                   char *error)
+{
+    if (bytes < MAGIC_BYTES || memcmp(data, MAGIC, MAGIC_BYTES) != 0)
+        return fail(error,
+                    "%s is not a checkpoint of sleet-train; name another file, or " START_ANEW,
+                    path);
+    if (bytes < HEADER_BYTES + SUM_BYTES)
+        return fail(
+            error,
+            "%s is truncated: %zu bytes are less than a header; take an older copy, or " START_ANEW,
+            path, bytes);
+    byte_reader r = reader_of(data + MAGIC_BYTES, bytes - MAGIC_BYTES - SUM_BYTES);
+    struct header h = header_of(&r);
+    if (h.version != VERSION)
+        return fail(error,
+                    "%s has format %u, this sleet-train reads format %d; resume with the "
+                    "version that wrote it, or " START_ANEW,
+                    path, h.version, VERSION);
+    uint64_t size = promised(&h);
+    if (size > bytes)
+        return fail(error,
+                    "%s is truncated: %zu bytes where its header promises %llu; take an older "
+                    "copy, or " START_ANEW,
+                    path, bytes, (unsigned long long)size);
+    if (size != bytes ||
+        le_load(data + bytes - SUM_BYTES, SUM_BYTES) != XXH3_64bits(data, bytes - SUM_BYTES))
+        return fail(error,
+                    "%s is damaged: its checksum does not match its bytes; take an older "
+                    "copy, or " START_ANEW,
+                    path);
+    const char *settings = (const char *)get_bytes(&r, h.settings);
+    if (!settings || !compare(path, settings, h.settings, c->settings, error))
+        return false;
+    if (h.numbers != c->numbers || h.vectors != c->vectors || h.elements != c->elements)
+        return fail(
+            error,
+            "%s holds %u numbers and %u x %llu parameters, this run %u and %u x %zu; " START_ANEW,
+            path, h.numbers, h.vectors, (unsigned long long)h.elements, c->numbers, c->vectors,
+            c->elements);
+    memcpy(c->number, get_bytes(&r, c->numbers * sizeof(double)), c->numbers * sizeof(double));
+    for (uint32_t i = 0; i < c->vectors; i++)
+        memcpy(c->vector[i], get_bytes(&r, vector_bytes(c)), vector_bytes(c));
+    c->step = h.step;
+    c->drawn = h.drawn;
+    return true;
+}
+
+/* ---- the file ---------------------------------------------------------------------- */
+
+static bool write_all(int fd, const uint8_t *data, size_t bytes)
+{
+    while (bytes) {
+        ssize_t n = write(fd, data, bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        data += n;
+        bytes -= (size_t)n;
+    }
+    return fsync(fd) == 0;
+}
+
+/* A rename has reached the disk once its folder has. */
+static bool sync_folder(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        snprintf(folder, sizeof folder, ".");
+    else
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool ok = fd >= 0 && fsync(fd) == 0;
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+/* The process in the name: another one that is given the same file spoils nothing. */
+static bool replace(const char *path, const uint8_t *data, size_t bytes, char *error)
+{
+    char part[PATH_MAX];
+    if (snprintf(part, sizeof part, "%s.%d.tmp", path, (int)getpid()) >= (int)sizeof part)
+        return fail(error, "the checkpoint's path is too long");
+    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    bool ok = fd >= 0 && write_all(fd, data, bytes);
+    int error_number = errno;
+    if (fd >= 0 && close(fd) != 0 && ok) {
+        error_number = errno;
+        ok = false;
+    }
+    if (ok && (rename(part, path) != 0 || !sync_folder(path))) {
+        error_number = errno;
+        ok = false;
+    }
+    if (ok)
+        return true;
+    if (fd >= 0)
+        unlink(part);
+    return fail(error, "cannot write the checkpoint %s: %s; name a file that can be written", path,
+                strerror(error_number));
+}
+
+bool checkpoint_write(const char *path, const struct checkpoint *c,
+                      char error[static CHECKPOINT_ERROR_MAX])
+{
+    size_t bytes;
+    uint8_t *data = encode(c, &bytes);
+    bool ok = data ? replace(path, data, bytes, error)
+                   : fail(error, "no memory for the checkpoint %s", path);
+    free(data);
+    return ok;
+}
+
+bool checkpoint_read(const char *path, struct checkpoint *c,
+                     char error[static CHECKPOINT_ERROR_MAX])
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is refused, not awaited */
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        fail(error, "cannot resume from %s: %s; name another file, or " START_ANEW, path,
+             strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        close(fd);
+        return fail(error, "%s is no file; name another one, or " START_ANEW, path);
+    }
+    size_t bytes = (size_t)st.st_size, have = 0;
+    uint8_t *data = malloc(bytes + 1);
+    while (data && have < bytes) {
+        ssize_t n = read(fd, data + have, bytes - have);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        have += (size_t)n;
+    }
+    close(fd);
+    bool ok = data ? decode(path, data, have, c, error) : fail(error, "no memory to read %s", path);
+    free(data);
+    return ok;
+}

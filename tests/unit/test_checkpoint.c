@@ -1,0 +1,246 @@
+#include "sleet_test.h"
+#include "train/checkpoint.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+enum { NUMBERS = 3, ELEMENTS = 5, BYTES_MAX = 1024 };
+
+#define SETTINGS "model = MLP 2-3\nbatch = 64\nlr = 0.1\n"
+
+/* A folder with the file `path`, and a state to put there. */
+struct scene {
+    char folder[64], path[96];
+    double number[NUMBERS];
+    float params[ELEMENTS], momentum[ELEMENTS];
+    struct checkpoint state;
+};
+
+static bool scene_open(struct scene *s)
+{
+    *s = (struct scene){.number = {1, -0.5, 1e300},
+                        .params = {1, 2, -3, 0.25f, 1e-30f},
+                        .momentum = {0, -0.0f, 7, 8, 9}};
+    s->state = (struct checkpoint){.settings = SETTINGS,
+                                   .step = 41,
+                                   .drawn = UINT64_C(1) << 40,
+                                   .number = s->number,
+                                   .numbers = NUMBERS,
+                                   .vector = {s->params, s->momentum},
+                                   .vectors = 2,
+                                   .elements = ELEMENTS};
+    snprintf(s->folder, sizeof s->folder, "/tmp/sleet-checkpoint-XXXXXX");
+    if (!mkdtemp(s->folder))
+        return false;
+    snprintf(s->path, sizeof s->path, "%s/a.ckpt", s->folder);
+    return true;
+}
+
+static void scene_close(const struct scene *s)
+{
+    unlink(s->path);
+    CHECK(rmdir(s->folder) == 0); /* nothing else was left there */
+}
+
+static size_t slurp(const char *path, uint8_t out[BYTES_MAX])
+{
+    FILE *f = fopen(path, "rb");
+    size_t n = f ? fread(out, 1, BYTES_MAX, f) : 0;
+    if (f)
+        fclose(f);
+    return n;
+}
+
+static void spill(const char *path, const uint8_t *data, size_t bytes)
+{
+    FILE *f = fopen(path, "wb");
+    CHECK(f && fwrite(data, 1, bytes, f) == bytes && fclose(f) == 0);
+}
+
+static void write_good(const struct scene *s)
+{
+    char error[CHECKPOINT_ERROR_MAX] = "";
+    if (!CHECK(checkpoint_write(s->path, &s->state, error)))
+        printf("    the sentence is: %s\n", error);
+}
+
+/* Another run's state of the same shape. */
+struct other {
+    double number[NUMBERS];
+    float params[ELEMENTS], momentum[ELEMENTS];
+    struct checkpoint state;
+};
+
+static void other_init(struct other *o)
+{
+    memset(o, 0x55, sizeof *o);
+    o->state = (struct checkpoint){.settings = SETTINGS,
+                                   .step = 3,
+                                   .drawn = 4,
+                                   .number = o->number,
+                                   .numbers = NUMBERS,
+                                   .vector = {o->params, o->momentum},
+                                   .vectors = 2,
+                                   .elements = ELEMENTS};
+}
+
+/* Reading the file fails with a sentence that names it and holds `part`; nothing is touched. */
+static void check_refused_with(const char *path, struct other *o, const char *part)
+{
+    struct other before = *o;
+    char error[CHECKPOINT_ERROR_MAX] = "";
+    CHECK(!checkpoint_read(path, &o->state, error));
+    if (!CHECK(strstr(error, part) != NULL && strstr(error, path) != NULL))
+        printf("    the sentence is: %s\n", error);
+    CHECK_MEM(o, &before, sizeof before);
+}
+
+static void check_refused(const struct scene *s, const char *part)
+{
+    struct other o;
+    other_init(&o);
+    check_refused_with(s->path, &o, part);
+}
+
+static void what_is_written_is_read(void)
+{
+    struct scene s;
+    struct other o;
+    char error[CHECKPOINT_ERROR_MAX] = "";
+    REQUIRE(scene_open(&s));
+    write_good(&s);
+    other_init(&o);
+    CHECK(checkpoint_read(s.path, &o.state, error));
+    CHECK_EQ(o.state.step, 41);
+    CHECK_EQ(o.state.drawn, UINT64_C(1) << 40);
+    CHECK_MEM(o.number, s.number, sizeof s.number);
+    CHECK_MEM(o.params, s.params, sizeof s.params);
+    CHECK_MEM(o.momentum, s.momentum, sizeof s.momentum);
+    s.params[0] = 11;
+    s.state.step = 42;
+    write_good(&s); /* over the old one */
+    CHECK(checkpoint_read(s.path, &o.state, error));
+    CHECK(o.params[0] == 11 && o.state.step == 42);
+    scene_close(&s);
+}
+
+static void every_truncation_is_refused(void)
+{
+    struct scene s;
+    uint8_t data[BYTES_MAX];
+    REQUIRE(scene_open(&s));
+    write_good(&s);
+    size_t bytes = slurp(s.path, data);
+    CHECK_EQ(bytes, 48 + strlen(SETTINGS) + 8 * NUMBERS + 2 * 4 * ELEMENTS + 8);
+    for (size_t n = 0; n < bytes; n++) {
+        spill(s.path, data, n);
+        check_refused(&s, n < 8 ? "is not a checkpoint" : "is truncated");
+    }
+    scene_close(&s);
+}
+
+static void every_changed_byte_is_refused(void)
+{
+    struct scene s;
+    uint8_t data[BYTES_MAX];
+    REQUIRE(scene_open(&s));
+    write_good(&s);
+    size_t bytes = slurp(s.path, data);
+    for (size_t i = 0; i < bytes; i++) {
+        data[i] ^= 0x10;
+        spill(s.path, data, bytes);
+        check_refused(&s, i < 8 ? "is not a checkpoint" : i < 12 ? "has format" : "is ");
+        data[i] ^= 0x10;
+    }
+    data[bytes] = 0;
+    spill(s.path, data, bytes + 1);
+    check_refused(&s, "is damaged");
+    scene_close(&s);
+}
+
+static void other_formats_and_files_are_refused(void)
+{
+    struct scene s;
+    uint8_t data[BYTES_MAX];
+    char path[128];
+    struct other o;
+    REQUIRE(scene_open(&s));
+    write_good(&s);
+    size_t bytes = slurp(s.path, data);
+    data[8] = 2; /* a later version, whole */
+    XXH64_hash_t sum = XXH3_64bits(data, bytes - 8);
+    memcpy(data + bytes - 8, &sum, 8);
+    spill(s.path, data, bytes);
+    check_refused(&s, "has format 2, this sleet-train reads format 1");
+    spill(s.path, (const uint8_t *)"GIF89a, certainly no checkpoint", 31);
+    check_refused(&s, "is not a checkpoint of sleet-train");
+    other_init(&o);
+    snprintf(path, sizeof path, "%s/none", s.folder);
+    check_refused_with(path, &o, "No such file");
+    check_refused_with(s.folder, &o, "is no file");
+    scene_close(&s);
+}
+
+static void other_settings_are_named(void)
+{
+    static const struct {
+        const char *settings, *part;
+    } cases[] = {
+        {"model = MLP 2-3\nbatch = 32\nlr = 0.1\n", "with batch = 64, this run has batch = 32"},
+        {"model = MLP 2-3\nbatch = 64\nlr = 0.11\n", "with lr = 0.1, this run has lr = 0.11"},
+        {"model = CNN\nbatch = 64\nlr = 0.1\n", "with model = MLP 2-3, this run has model = CNN"},
+        {"model = MLP 2-3\nbatch = 64\n", "with other settings"},
+        {SETTINGS "more = 1\n", "with other settings"},
+        {"", "with other settings"},
+    };
+    struct scene s;
+    struct other o;
+    REQUIRE(scene_open(&s));
+    write_good(&s);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        other_init(&o);
+        o.state.settings = cases[i].settings;
+        check_refused_with(s.path, &o, cases[i].part);
+    }
+    other_init(&o);
+    o.state.elements = ELEMENTS - 1;
+    check_refused_with(s.path, &o, "2 x 5 parameters, this run 3 and 2 x 4");
+    scene_close(&s);
+}
+
+/* A write that fails leaves the old file and no other. */
+static void a_failed_write_loses_nothing(void)
+{
+    struct scene s;
+    uint8_t before[BYTES_MAX], after[BYTES_MAX];
+    char path[128], error[CHECKPOINT_ERROR_MAX] = "";
+    REQUIRE(scene_open(&s));
+    snprintf(path, sizeof path, "%s/none/a.ckpt", s.folder);
+    CHECK(!checkpoint_write(path, &s.state, error));
+    CHECK(strstr(error, path) && strstr(error, "No such file"));
+    write_good(&s);
+    size_t bytes = slurp(s.path, before);
+    snprintf(path, sizeof path, "%s/a.ckpt.%d.tmp", s.folder, (int)getpid());
+    CHECK(mkdir(path, 0700) == 0); /* the new file cannot be made */
+    s.params[0] = 12;
+    CHECK(!checkpoint_write(s.path, &s.state, error));
+    CHECK(strstr(error, s.path) != NULL);
+    CHECK(rmdir(path) == 0);
+    CHECK_EQ(slurp(s.path, after), bytes);
+    CHECK_MEM(after, before, bytes);
+    unlink(s.path);
+    CHECK(mkdir(s.path, 0700) == 0); /* the rename fails */
+    CHECK(!checkpoint_write(s.path, &s.state, error));
+    CHECK(rmdir(s.path) == 0);
+    scene_close(&s);
+}
+
+TEST_SUITE(checkpoint) = {TEST(what_is_written_is_read),
+                          TEST(every_truncation_is_refused),
+                          TEST(every_changed_byte_is_refused),
+                          TEST(other_formats_and_files_are_refused),
+                          TEST(other_settings_are_named),
+                          TEST(a_failed_write_loses_nothing),
+                          TEST_END};

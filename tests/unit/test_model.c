@@ -1,0 +1,224 @@
+#include "base/rng.h"
+#include "sleet_test.h"
+#include "train/model.h"
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    struct model_shape shape;
+    size_t params;
+} nets[] = {
+    {"mlp",
+     {.rows = 2, .columns = 3, .hidden = {7, 5}, .hidden_count = 2, .classes = 4, .batch = 5},
+     6 * 7 + 7 + 7 * 5 + 5 + 5 * 4 + 4},
+    {"mlp", {.rows = 1, .columns = 6, .classes = 4, .batch = 5}, 6 * 4 + 4},
+    /* An odd edge is left out by the pool: 7 x 5 becomes 3 x 2, then 1 x 1. */
+    {"cnn",
+     {.rows = 7, .columns = 5, .hidden = {6}, .hidden_count = 1, .classes = 4, .batch = 5},
+     9 * 8 + 8 + 9 * 8 * 16 + 16 + 16 * 6 + 6 + 6 * 4 + 4},
+    {"cnn",
+     {.rows = 8, .columns = 8, .classes = 3, .batch = 3},
+     9 * 8 + 8 + 9 * 8 * 16 + 16 + 4 * 16 * 3 + 3},
+};
+#define NETS (sizeof nets / sizeof *nets)
+
+static model *net_open(size_t i)
+{
+    const char *why = "";
+    model *m = model_new(model_find(nets[i].name), &nets[i].shape, &why);
+    CHECK(m != NULL && why != NULL);
+    return m;
+}
+
+/* Random samples and parameters, biases included, of a net. */
+struct trial {
+    float *p, *g, *x;
+    uint8_t *label;
+    uint32_t samples, inputs;
+};
+
+static struct trial trial_of(const model *m, const struct model_shape *s)
+{
+    struct trial t = {.samples = s->batch, .inputs = s->rows * s->columns};
+    sleet_rng rng = {test_seed()};
+    size_t n = model_params(m);
+    t.p = malloc(n * sizeof *t.p);
+    t.g = malloc(n * sizeof *t.g);
+    t.x = malloc((size_t)t.samples * t.inputs * sizeof *t.x);
+    t.label = malloc(t.samples);
+    model_init(m, t.p, test_seed());
+    for (size_t i = 0; i < n; i++)
+        t.p[i] += (float)(0.2 * rng_double(&rng));
+    for (size_t i = 0; i < (size_t)t.samples * t.inputs; i++)
+        t.x[i] = (float)(2 * rng_double(&rng) - 1);
+    for (uint32_t i = 0; i < t.samples; i++)
+        t.label[i] = (uint8_t)(i % s->classes);
+    return t;
+}
+
+static void trial_free(struct trial *t)
+{
+    free(t->p);
+    free(t->g);
+    free(t->x);
+    free(t->label);
+}
+
+/* How many of the `n` values at `v` have a gradient other than `g` says. */
+static size_t gradients_apart(model *m, const struct trial *t, float *v, const float *g, size_t n)
+{
+    size_t apart = 0;
+    for (size_t i = 0; i < n; i++) {
+        float keep = v[i], step = 2e-3f;
+        v[i] = keep + step;
+        double high = model_loss(m, t->p, t->x, t->label, t->samples, NULL, NULL);
+        v[i] = keep - step;
+        double low = model_loss(m, t->p, t->x, t->label, t->samples, NULL, NULL);
+        v[i] = keep;
+        apart += fabs((high - low) / (2.0 * (double)step) - (double)g[i]) > 2e-3;
+    }
+    return apart; /* a step across the corner of a ReLU or of a maximum is off */
+}
+
+static void gradient_matches_finite_differences(void)
+{
+    for (size_t i = 0; i < NETS; i++) {
+        model *m = net_open(i);
+        REQUIRE(m);
+        struct trial t = trial_of(m, &nets[i].shape);
+        CHECK_EQ(model_params(m), nets[i].params);
+        model_loss(m, t.p, t.x, t.label, t.samples, t.g, NULL);
+        CHECK(gradients_apart(m, &t, t.p, t.g, nets[i].params) <= nets[i].params / 50);
+        trial_free(&t);
+        model_free(m);
+    }
+}
+
+/* The gradient at the inputs, on which a model inside another one stands. */
+static void input_gradient_matches_finite_differences(void)
+{
+    for (size_t i = 0; i < NETS; i++) {
+        model *m = net_open(i);
+        REQUIRE(m);
+        struct trial t = trial_of(m, &nets[i].shape);
+        size_t n = (size_t)t.samples * t.inputs;
+        float *x_delta = malloc(n * sizeof *x_delta);
+        model_loss(m, t.p, t.x, t.label, t.samples, NULL, NULL);
+        m->kind->backward(m, t.p, t.x, t.samples, m->delta, t.g, x_delta);
+        CHECK(gradients_apart(m, &t, t.x, x_delta, n) <= 1 + n / 50);
+        free(x_delta);
+        trial_free(&t);
+        model_free(m);
+    }
+}
+
+/* A sample counts alone: neither its neighbours in the batch nor earlier calls matter. */
+static void samples_do_not_mix(void)
+{
+    for (size_t i = 0; i < NETS; i++) {
+        model *m = net_open(i);
+        REQUIRE(m);
+        struct trial t = trial_of(m, &nets[i].shape);
+        double together = model_loss(m, t.p, t.x, t.label, t.samples, t.g, NULL), alone = 0;
+        for (uint32_t k = 0; k < t.samples; k++)
+            alone += model_loss(m, t.p, t.x + (size_t)k * t.inputs, t.label + k, 1, NULL, NULL);
+        CHECK_NEAR(together, alone / t.samples, 1e-5);
+        float *again = malloc(nets[i].params * sizeof *again);
+        model_loss(m, t.p, t.x, t.label, t.samples, again, NULL);
+        CHECK_MEM(again, t.g, nets[i].params * sizeof *again);
+        free(again);
+        trial_free(&t);
+        model_free(m);
+    }
+}
+
+/* A diverged model says so: no layer hides a value that is no number. */
+static void nan_reaches_the_loss(void)
+{
+    for (size_t i = 0; i < NETS; i++) {
+        model *m = net_open(i);
+        REQUIRE(m);
+        struct trial t = trial_of(m, &nets[i].shape);
+        float *corner = t.x + (nets[i].shape.rows - 1) * nets[i].shape.columns, keep = *corner;
+        *corner = NAN;
+        CHECK(isnan(model_loss(m, t.p, t.x, t.label, t.samples, t.g, NULL)));
+        *corner = keep;
+        t.p[0] = NAN;
+        CHECK(isnan(model_loss(m, t.p, t.x, t.label, t.samples, t.g, NULL)));
+        trial_free(&t);
+        model_free(m);
+    }
+}
+
+/* Kernels that only copy: what is left is the largest pixel of each 4 x 4. */
+static void cnn_pools_the_maximum(void)
+{
+    const size_t net = 3; /* 8 x 8 pixels, 3 classes, no hidden layer */
+    const size_t centre = 4, second = 9 * 8 + 8, dense = second + 9 * 8 * 16 + 16;
+    model *m = net_open(net);
+    REQUIRE(m);
+    struct trial t = trial_of(m, &nets[net].shape);
+    memset(t.p, 0, nets[net].params * sizeof *t.p);
+    t.p[centre * 8] = 1;               /* output 0 of the first stage is its input */
+    t.p[second + centre * 8 * 16] = 1; /* and of the second stage output 0 of the first */
+    for (int block = 0; block < 4; block++) {
+        float best = 0;
+        for (int i = 0; i < 16; i++)
+            best = fmaxf(best, t.x[(block / 2 * 4 + i / 4) * 8 + block % 2 * 4 + i % 4]);
+        float *weight = t.p + dense + block * 16 * 3;
+        *weight = 1; /* to class 0 */
+        CHECK_NEAR(m->kind->forward(m, t.p, t.x, 1)[0], best, 1e-6);
+        *weight = 0;
+    }
+    trial_free(&t);
+    model_free(m);
+}
+
+static void init_follows_the_seed(void)
+{
+    for (size_t i = 0; i < NETS; i++) {
+        model *m = net_open(i);
+        REQUIRE(m);
+        size_t n = model_params(m), bytes = n * sizeof(float);
+        float *a = malloc(bytes), *b = malloc(bytes);
+        model_init(m, a, 7);
+        model_init(m, b, 7);
+        CHECK_MEM(a, b, bytes);
+        model_init(m, b, 8);
+        CHECK(memcmp(a, b, bytes) != 0);
+        CHECK(a[n - 1] == 0); /* a bias */
+        free(a);
+        free(b);
+        model_free(m);
+    }
+}
+
+static void bad_shapes_are_refused(void)
+{
+    static const struct {
+        const char *kind, *why;
+        struct model_shape shape;
+    } bad[] = {
+        {"mlp", "width", {.rows = 2, .columns = 2, .hidden_count = 1, .classes = 2, .batch = 1}},
+        {"mlp", "65536", {.rows = 257, .columns = 257, .classes = 2, .batch = 1}},
+        {"mlp", "classes", {.rows = 2, .columns = 2, .batch = 1}},
+        {"mlp", "batch", {.rows = 2, .columns = 2, .classes = 2}},
+        {"cnn", "at least 4 x 4", {.rows = 28, .columns = 3, .classes = 2, .batch = 1}},
+    };
+    const char *why;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        CHECK(model_new(model_find(bad[i].kind), &bad[i].shape, &why) == NULL);
+        CHECK(strstr(why, bad[i].why) != NULL);
+    }
+    CHECK(model_find("CNN") == NULL);
+}
+
+TEST_SUITE(model) = {TEST(gradient_matches_finite_differences),
+                     TEST(input_gradient_matches_finite_differences),
+                     TEST(samples_do_not_mix),
+                     TEST(nan_reaches_the_loss),
+                     TEST(cnn_pools_the_maximum),
+                     TEST(init_follows_the_seed),
+                     TEST(bad_shapes_are_refused),
+                     TEST_END};

@@ -1,0 +1,108 @@
+/* sleet-train-save.c - checkpoints of a run: what must match, when one is due. */
+#include "sleet-train.h"
+#include "train/checkpoint.h"
+#include <assert.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+static_assert(sizeof(struct train_tally) % sizeof(double) == 0, "doubles only");
+
+struct text {
+    char text[CHECKPOINT_SETTINGS_MAX];
+    size_t len;
+};
+
+static void line(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void line(struct text *t, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(t->text + t->len, sizeof t->text - t->len, format, args);
+    va_end(args);
+    if (n > 0 && t->len + (size_t)n < sizeof t->text)
+        t->len += (size_t)n;
+}
+
+/* The options and data that make the next step what it is. */
+static void settings(const struct train_state *s, struct text *t)
+{
+    const struct train_options *o = s->options;
+    const struct idx_samples *train = &s->learner->data->train;
+    XXH64_hash_t sum = XXH3_64bits(train->pixel, (size_t)train->count * train->features);
+    sum ^= XXH3_64bits(train->label, train->count);
+    *t = (struct text){.len = 0};
+    line(t, "model = %s\n", s->learner->title);
+    line(t, "data = %u samples, checksum %016llx\n", train->count, (unsigned long long)sum);
+    line(t, "shards = %s\n", o->shards_text);
+    line(t, "shard = %u/%u\n", s->shard, s->shards);
+    line(t, "seed = %llu\n", (unsigned long long)o->seed);
+    line(t, "batch = %u\n", o->batch);
+    line(t, "epochs = %u\n", o->epochs);
+    line(t, "lr = %.9g\n", o->sgd.rate);
+    line(t, "momentum = %.9g\n", o->sgd.momentum);
+    line(t, "weight-decay = %.9g\n", o->sgd.weight_decay);
+    line(t, "schedule = %s\n", o->sgd.decay == SGD_COSINE ? "cosine" : "linear");
+    line(t, "warm-up = %llu\n", (unsigned long long)o->sgd.warm_up);
+}
+
+static struct checkpoint describe(const struct train_state *s, struct text *t)
+{
+    settings(s, t);
+    return (struct checkpoint){.settings = t->text,
+                               .drawn = (uint64_t)s->tally->steps * s->options->batch,
+                               .number = (double *)s->tally,
+                               .numbers = sizeof *s->tally / sizeof(double),
+                               .vector = {s->params, s->momentum},
+                               .vectors = 2,
+                               .elements = model_params(s->learner->net)};
+}
+
+static int save(const struct train_state *s, uint64_t step)
+{
+    char error[CHECKPOINT_ERROR_MAX];
+    struct text t;
+    struct checkpoint c = describe(s, &t);
+    c.step = step;
+    if (checkpoint_write(s->options->checkpoint, &c, error))
+        return EXIT_OK;
+    return train_fail(s->print, "%s", error);
+}
+
+int train_checkpoint_open(const struct train_state *s, uint64_t *step)
+{
+    const char *path = s->options->checkpoint;
+    char error[CHECKPOINT_ERROR_MAX];
+    struct text t;
+    *step = 0;
+    if (!path)
+        return EXIT_OK;
+    if (!s->options->resume) {
+        if (access(path, F_OK) == 0)
+            return train_fail(s->print,
+                              "%s exists; add --resume to go on from it, remove it, or "
+                              "name another file",
+                              path);
+        return save(s, 0);
+    }
+    struct checkpoint c = describe(s, &t);
+    if (!checkpoint_read(path, &c, error))
+        return train_fail(s->print, "%s", error);
+    shard_walk_skip(s->walk, c.drawn);
+    *step = c.step;
+    fprintf(s->print->json ? stderr : stdout, "sleet-train: resumed from %s at step %llu of %llu\n",
+            path, (unsigned long long)c.step, (unsigned long long)s->print->steps);
+    return EXIT_OK;
+}
+
+int train_checkpoint_step(const struct train_state *s, uint64_t before, uint64_t step)
+{
+    uint64_t every =
+        s->options->checkpoint_every ? s->options->checkpoint_every : s->print->steps_per_epoch;
+    bool last = step >= s->print->steps;
+    if (!s->options->checkpoint || (before / every == step / every && !last))
+        return EXIT_OK;
+    int status = save(s, step);
+    return last ? status : EXIT_OK;
+}
