@@ -1,83 +1,14 @@
 #!/bin/bash
 # daemon.sh - sleetd, sleetctl and libsleet at their edges: options, ports, socket files,
-# signals, refusals.  Waits poll a condition with a deadline; nothing sleeps for a guessed time.
+# signals, refusals.
 # Arguments: the cases to run, of config order listen socket signals ipv6 busy
 # mismatch foreign ctl descriptors (all).  Needs the build folder in SLEET_BUILD or BUILDDIR.
-set -u
-build=${SLEET_BUILD:-${BUILDDIR:?set SLEET_BUILD or BUILDDIR to the build folder}}
-d=$build/sleetd ctl=$build/sleetctl mismatch=$build/mismatch
-for program in "$d" "$ctl" "$mismatch"; do
-    [ -x "$program" ] || { echo "daemon: $program is not built"; exit 77; }
-done
-unset "${!SLEET_NODE_@}" "${!SLEET_JOB_@}" "${!SLEET_EMULATE_@}" "${!SLEET_LOG_@}" SLEET_CONTROL
+# shellcheck source=lib.sh disable=SC2034,SC2154
+. "$(dirname "$0")/lib.sh" daemon sleetd sleetctl mismatch
+mismatch=$build/mismatch
 
-work=$(mktemp -d) || exit 1
-passed=0 failed=0 pids=()
-declare -A pid
-finish() {
-    [ ${#pids[@]} -eq 0 ] || kill -KILL "${pids[@]}" 2>/dev/null
-    wait
-    rm -rf "$work"
-}
-trap finish EXIT
-trap 'exit 1' INT TERM
-
-ok() { # WHAT CONDITION...
-    local what=$1
-    shift
-    if "$@"; then
-        echo "ok: $what"
-        passed=$((passed + 1))
-    else
-        echo "FAILED: $what"
-        tail -n 5 "$work"/*.out "$work"/*.err 2>/dev/null | cut -c 1-200 | sed 's/^/    /'
-        failed=$((failed + 1))
-    fi
-}
-until_true() { # SECONDS COMMAND...: true as soon as COMMAND is; false at the deadline
-    local limit=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ $SECONDS -lt $limit ] || return 1
-        sleep 0.02
-    done
-}
-said() { grep -sqE -- "$2" "$work/$1"; }             # FILE PATTERN
-lines() { [ "$(wc -l <"$work/$1")" -eq "$2" ]; }     # FILE COUNT
 seen() { [ "$(grep -sc -- "$2" "$work/$1")" -ge "$3" ]; } # FILE PATTERN COUNT
-gone() { ! kill -0 "$1" 2>/dev/null; }
 is_number() { [[ $1 =~ ^[1-9][0-9]*$ ]]; }
-now_ms() { echo $(($(date +%s%N) / 1000000)); }
-
-# keep NAME COMMAND...: run it in the background, its output in NAME.out and NAME.err.
-keep() {
-    local name=$1
-    shift
-    : >"$work/$name.out" # here, not in the child: an earlier life's output must not be read
-    : >"$work/$name.err"
-    "$@" >"$work/$name.out" 2>"$work/$name.err" &
-    pid[$name]=$!
-    pids+=($!)
-}
-# boot NAME OPTIONS...: a daemon, up and answering; its port in $port.
-boot() {
-    local name=$1
-    shift
-    keep "$name" "$d" --control "$work/$name.sock" "$@"
-    until_true 10 said "$name.out" '^sleetd node=' || return 1
-    port=$(sed -n 's/^sleetd node=.* listen=[^ ]*:\([0-9]*\) .*/\1/p' "$work/$name.out")
-}
-# stop NAME...: end them and wait.
-stop() {
-    local name
-    for name in "$@"; do
-        kill -TERM "${pid[$name]}" 2>/dev/null
-        until_true 5 gone "${pid[$name]}" || kill -KILL "${pid[$name]}"
-        wait "${pid[$name]}" 2>/dev/null
-    done
-}
-status() { "$ctl" -s "$work/$1.sock" --json status 2>/dev/null; } # NAME
-alive() { status "$1" | grep -q "\"nodes_alive\":$2,"; }           # NAME COUNT
 counter() { status "$1" | sed -n "s/.*\"datagrams\":{[^}]*\"$2\":\([0-9]*\).*/\1/p"; } # NAME FIELD
 counted() { [ "$(counter "$1" "$2")" -ge "$3" ] 2>/dev/null; }
 
@@ -213,20 +144,6 @@ signals_case() {
 
 # ---- several nodes -------------------------------------------------------------------
 
-# pair OPTIONS-OF-A -- OPTIONS-OF-B with HOST set: daemons a and b that list each other.
-pair() {
-    local one=() port_a port_b
-    while [ "$1" != -- ]; do one+=("$1"); shift; done
-    shift
-    boot a --id 1 --listen "$host:0" || return 1
-    port_a=$port
-    boot b --id 2 --listen "$host:0" || return 1
-    port_b=$port
-    stop a b
-    boot a --id 1 --listen "$host:$port_a" --peers "$host:$port_b" "${one[@]}" &&
-        boot b --id 2 --listen "$host:$port_b" --peers "$host:$port_a" "$@"
-}
-
 ipv6_case() {
     if ! grep -q '^0\{31\}1 ' /proc/net/if_inet6 2>/dev/null; then
         echo "skipped: ipv6: this machine has no [::1]"
@@ -356,8 +273,4 @@ descriptors_case() {
 }
 
 [ $# -gt 0 ] || set -- config order listen socket signals ipv6 busy mismatch foreign ctl descriptors
-for name in "$@"; do
-    "${name}_case"
-done
-echo "daemon: $passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+run_cases "$@"
