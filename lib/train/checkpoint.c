@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -186,29 +187,52 @@ static bool sync_folder(const char *path)
     return ok;
 }
 
-/* The process in the name: another one that is given the same file spoils nothing. */
+/* The empty file PATH.tmp, locked: what a killed process left there is used again, and two
+ * that were given the same path do not mix.  -1 with errno. */
+static int open_part(const char *part)
+{
+    struct stat at_name, at_fd;
+    for (;;) {
+        int fd = open(part, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666);
+        if (fd < 0)
+            return -1;
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+            bool same = fstat(fd, &at_fd) == 0 && stat(part, &at_name) == 0 &&
+                        at_fd.st_ino == at_name.st_ino;
+            if (same && ftruncate(fd, 0) == 0)
+                return fd;
+            close(fd);
+            if (same)
+                return -1;
+            continue; /* another process renamed it in between */
+        }
+        close(fd);
+        errno = EBUSY;
+        return -1;
+    }
+}
+
 static bool replace(const char *path, const uint8_t *data, size_t bytes, char *error)
 {
     char part[PATH_MAX];
-    if (snprintf(part, sizeof part, "%s.%d.tmp", path, (int)getpid()) >= (int)sizeof part)
+    if (snprintf(part, sizeof part, "%s.tmp", path) >= (int)sizeof part)
         return fail(error, "the checkpoint's path is too long");
-    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    bool ok = fd >= 0 && write_all(fd, data, bytes);
-    int error_number = errno;
-    if (fd >= 0 && close(fd) != 0 && ok) {
-        error_number = errno;
-        ok = false;
+    int fd = open_part(part);
+    if (fd < 0 && errno == EBUSY)
+        return fail(error,
+                    "another process is writing the checkpoint %s; give each node a file of "
+                    "its own",
+                    path);
+    bool ok = fd >= 0 && write_all(fd, data, bytes) && rename(part, path) == 0 && sync_folder(path);
+    if (!ok)
+        fail(error, "cannot write the checkpoint %s: %s; name a file that can be written", path,
+             strerror(errno));
+    if (fd >= 0) {
+        if (!ok)
+            unlink(part);
+        close(fd);
     }
-    if (ok && (rename(part, path) != 0 || !sync_folder(path))) {
-        error_number = errno;
-        ok = false;
-    }
-    if (ok)
-        return true;
-    if (fd >= 0)
-        unlink(part);
-    return fail(error, "cannot write the checkpoint %s: %s; name a file that can be written", path,
-                strerror(error_number));
+    return ok;
 }
 
 bool checkpoint_write(const char *path, const struct checkpoint *c,

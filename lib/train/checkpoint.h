@@ -1,7 +1,7 @@
 /* checkpoint.h - a training run's state in one file, so that it can go on later.
  *
- * A file is written beside its name and renamed, after it has reached the disk: at
- * any time the name holds the old or the new state, whole.  Reading changes nothing
+ * A file is written as PATH.tmp and renamed once it has reached the disk: at any time
+ * PATH holds the old or the new state, whole.  Reading changes nothing
  * of the caller's until the file has proved good.  What is wrong is said in one
  * sentence that names the file and what to do.
  *

@@ -1,7 +1,9 @@
 #include "sleet_test.h"
 #include "train/checkpoint.h"
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -222,7 +224,7 @@ static void a_failed_write_loses_nothing(void)
     CHECK(strstr(error, path) && strstr(error, "No such file"));
     write_good(&s);
     size_t bytes = slurp(s.path, before);
-    snprintf(path, sizeof path, "%s/a.ckpt.%d.tmp", s.folder, (int)getpid());
+    snprintf(path, sizeof path, "%s.tmp", s.path);
     CHECK(mkdir(path, 0700) == 0); /* the new file cannot be made */
     s.params[0] = 12;
     CHECK(!checkpoint_write(s.path, &s.state, error));
@@ -237,10 +239,31 @@ static void a_failed_write_loses_nothing(void)
     scene_close(&s);
 }
 
-TEST_SUITE(checkpoint) = {TEST(what_is_written_is_read),
-                          TEST(every_truncation_is_refused),
-                          TEST(every_changed_byte_is_refused),
-                          TEST(other_formats_and_files_are_refused),
-                          TEST(other_settings_are_named),
-                          TEST(a_failed_write_loses_nothing),
-                          TEST_END};
+/* What a killed process left is used again; a process that is at it is not disturbed. */
+static void the_temporary_file_is_one_writers(void)
+{
+    struct scene s;
+    struct other o;
+    char part[128], error[CHECKPOINT_ERROR_MAX] = "";
+    uint8_t junk[BYTES_MAX] = {0};
+    REQUIRE(scene_open(&s));
+    snprintf(part, sizeof part, "%s.tmp", s.path);
+    spill(part, junk, sizeof junk);
+    write_good(&s);
+    CHECK(access(part, F_OK) != 0);
+    other_init(&o);
+    CHECK(checkpoint_read(s.path, &o.state, error));
+    int fd = open(part, O_WRONLY | O_CREAT, 0600);
+    CHECK(fd >= 0 && flock(fd, LOCK_EX) == 0);
+    CHECK(!checkpoint_write(s.path, &s.state, error));
+    CHECK(strstr(error, "another process") != NULL && access(part, F_OK) == 0);
+    close(fd);
+    write_good(&s);
+    scene_close(&s);
+}
+
+TEST_SUITE(checkpoint) = {
+    TEST(what_is_written_is_read),           TEST(every_truncation_is_refused),
+    TEST(every_changed_byte_is_refused),     TEST(other_formats_and_files_are_refused),
+    TEST(other_settings_are_named),          TEST(a_failed_write_loses_nothing),
+    TEST(the_temporary_file_is_one_writers), TEST_END};

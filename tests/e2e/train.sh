@@ -1,0 +1,119 @@
+#!/bin/bash
+# train.sh - sleet-train's checkpoints: a run that was killed and resumed ends with the same
+# bits, files that do not fit are refused and kept, a killed trainer goes on in a job.
+# Arguments: the cases to run, of resume refuse job (all).
+# Needs the build folder in SLEET_BUILD or BUILDDIR, and dataset-fashion-mnist.
+# shellcheck source=lib.sh disable=SC2034,SC2154
+. "$(dirname "$0")/lib.sh" train sleetd sleetctl sleet-train
+data=${SLEET_DATA:-/usr/share/datasets/fashion-mnist}
+[ -d "$data" ] || { echo "train: no data in $data (package dataset-fashion-mnist)"; exit 77; }
+export OPENBLAS_NUM_THREADS=1
+
+# train NAME OPTIONS...: in the background.
+train() {
+    local name=$1
+    shift
+    keep "$name" "$build/sleet-train" --json --data "$data" --limit 3000 "$@"
+}
+kill_hard() { # NAME
+    kill -KILL "${pid[$1]}"
+    wait "${pid[$1]}" 2>/dev/null
+}
+done_line() { sed -n 's/"seconds":[0-9.]*//; /"event":"done"/p' "$work/$1.out"; } # NAME
+figure() { # NAME FIELD: the last one
+    sed -n "s/.*\"$2\":\([-0-9.e+]*\).*/\1/p" "$work/$1.out" | tail -n 1
+}
+
+# ---- the same bits -----------------------------------------------------------------
+
+resume_case() {
+    local how what
+    for how in "--average none" "--sim 1" "--average none --model cnn"; do
+        what="resume: ${how//--/}"
+        rm -f "$work"/*.ckpt
+        # shellcheck disable=SC2086 # words
+        train whole $how --epochs 3 --checkpoint "$work/whole.ckpt" --checkpoint-every 7
+        ok "$what: a run to the end" ended whole 60
+        # shellcheck disable=SC2086
+        train half $how --epochs 3 --checkpoint "$work/half.ckpt" --checkpoint-every 7
+        ok "$what: another one is under way" until_true 60 said half.out '"step":2[0-9],'
+        kill_hard half
+        ok "$what: it was killed before its end" eval '! said half.out "\"event\":\"done\""'
+        # shellcheck disable=SC2086
+        train half $how --epochs 3 --checkpoint "$work/half.ckpt" --checkpoint-every 7 --resume
+        ok "$what: resumed, it ends" ended half 60
+        ok "$what: exit code 0 (was $code)" [ "$code" = 0 ]
+        ok "$what: $(sed -n 's/sleet-train: //; /^resumed/p' "$work/half.err" | sed "s|$work/||")" \
+            said half.err 'resumed from .*half.ckpt at step [0-9]*[1-9][0-9]* of'
+        ok "$what: with the same state, bit by bit" cmp "$work/whole.ckpt" "$work/half.ckpt"
+        ok "$what: and the same figures" [ "$(done_line whole)" = "$(done_line half)" ]
+        ok "$what: no temporary file is left" eval '[ -z "$(ls "$work" | grep tmp)" ]'
+    done
+}
+
+# ---- what is refused -----------------------------------------------------------------
+
+# not_resumed WHAT PATTERN FILE OPTIONS...: ended with a sentence that names FILE, which is kept.
+not_resumed() {
+    local what=$1 pattern=$2 file=$3
+    shift 3
+    cp "$file" "$work/copy"
+    train r --average none --epochs 1 --checkpoint "$file" "$@"
+    ok "refuse: $what" ended r 30
+    ok "refuse: $what: exit code 1 (was $code)" [ "$code" = 1 ]
+    ok "refuse: $what: one sentence names the file" eval \
+        '[ "$(grep -c "^sleet-train: .*$file" "$work/r.err")" = 1 ] && said r.err "$pattern"'
+    ok "refuse: $what: nothing was trained" eval '! said r.out event'
+    ok "refuse: $what: the file is as it was" cmp "$file" "$work/copy"
+}
+
+refuse_case() {
+    local good=$work/good.ckpt
+    rm -f "$work"/*.ckpt
+    train r --average none --epochs 1 --checkpoint "$good"
+    ended r 30
+    not_resumed "an old file without --resume" 'add --resume' "$good"
+    not_resumed "another batch" 'with batch = 64, this run has batch = 32' "$good" --resume --batch 32
+    not_resumed "another model" 'model = MLP .* this run has model = CNN' "$good" --resume --model cnn
+    not_resumed "another shard" 'with shard = 0/1, this run has shard = 1/2' "$good" --resume --shard 1/2
+    not_resumed "other data" 'with data = 3000 samples' "$good" --resume --limit 2900
+    head -c 5000 "$good" >"$work/short.ckpt"
+    not_resumed "a truncated file" 'is truncated: 5000 bytes' "$work/short.ckpt" --resume
+    printf 'x' | dd of="$good" bs=1 seek=9999 conv=notrunc status=none
+    not_resumed "a damaged file" 'is damaged' "$good" --resume
+    cp "$0" "$work/foreign.ckpt"
+    not_resumed "a foreign file" 'is not a checkpoint' "$work/foreign.ckpt" --resume
+    train r --average none --checkpoint "$work/none/a.ckpt"
+    ok "refuse: a folder that is not there" ended r 30
+    ok "refuse: at once, before a step" eval 'said r.err "none/a.ckpt: No such file" && ! said r.out event'
+}
+
+# ---- in a job --------------------------------------------------------------------------
+
+job_case() {
+    local i options=(--model cnn --epochs 12 --min-nodes 2 --checkpoint-every 10)
+    host=127.0.0.1
+    rm -f "$work"/*.ckpt
+    pair --
+    for i in a b; do
+        train "t$i" --control "$work/$i.sock" --shard "$([ $i = a ] && echo 0 || echo 1)/2" \
+            --checkpoint "$work/$i.ckpt" "${options[@]}"
+    done
+    ok "job: both train" until_true 60 eval 'said ta.out "\"step\":3[0-9]," && said tb.out "\"step\":3[0-9],"'
+    kill_hard tb
+    train tb --control "$work/b.sock" --shard 1/2 --checkpoint "$work/b.ckpt" "${options[@]}" --resume
+    ok "job: a killed trainer resumes" until_true 10 said tb.err 'resumed from .*b.ckpt at step [1-9]'
+    ok "job: and takes part again" until_true 30 said tb.out '"event":"step".*"coverage":(1|0\.9)'
+    ok "job: it ends" ended tb 120
+    ok "job: exit code 0 (was $code)" [ "$code" = 0 ]
+    ok "job: the other one ends" ended ta 120
+    ok "job: exit code 0 (was $code)" [ "$code" = 0 ]
+    for i in a b; do
+        ok "job: node $i is done, test accuracy $(figure t$i averaged_accuracy)" \
+            at_least "$(figure t$i averaged_accuracy)" 0.7
+    done
+    stop a b
+}
+
+[ $# -gt 0 ] || set -- resume refuse job
+run_cases "$@"
