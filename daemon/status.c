@@ -154,6 +154,8 @@ char *status_peers_json(const struct control *k)
         cJSON_AddStringToObject(o, "address", address);
         cJSON_AddBoolToObject(o, "alive", p->alive);
         cJSON_AddBoolToObject(o, "left", p->left);
+        cJSON_AddBoolToObject(o, "stopped", p->stopped);
+        cJSON_AddNumberToObject(o, "rate_mbit", (double)p->rate_bps / 1e6);
         add_ms(o, "silent_ms", p->silent);
         add_ms(o, "rtt_ms", p->rtt);
         cJSON_AddNumberToObject(o, "sent", num(p->sent));

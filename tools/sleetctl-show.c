@@ -134,15 +134,18 @@ void show_peers(const cJSON *answer)
 {
     const cJSON *p;
     char a[24], b[24];
-    printf("%-20s %-24s %-7s %10s %10s %10s %10s %8s %8s %8s\n", "node", "address", "state",
-           "silent", "rtt", "sent", "received", "lost", "round", "coverage");
+    printf("%-20s %-24s %-7s %10s %10s %10s %10s %10s %8s %8s %8s\n", "node", "address", "state",
+           "silent", "rtt", "Mbit/s", "sent", "received", "lost", "round", "coverage");
     cJSON_ArrayForEach(p, list(answer, "peers"))
     {
-        const char *state = yes(p, "left") ? "left" : yes(p, "alive") ? "alive" : "silent";
-        printf("%-20s %-24s %-7s %10s %10s %10.0f %10.0f %8.0f %8.0f %8.4f\n", str(p, "node_id"),
-               str(p, "address"), state, ms(num(p, "silent_ms", -1), a),
-               ms(num(p, "rtt_ms", -1), b), num(p, "sent", 0), num(p, "received", 0),
-               num(p, "lost", 0), num(p, "round", 0), num(p, "coverage", 0));
+        const char *state = yes(p, "left")      ? "left"
+                            : yes(p, "stopped") ? "stopped"
+                            : yes(p, "alive")   ? "alive"
+                                                : "silent";
+        printf("%-20s %-24s %-7s %10s %10s %10.4g %10.0f %10.0f %8.0f %8.0f %8.4f\n",
+               str(p, "node_id"), str(p, "address"), state, ms(num(p, "silent_ms", -1), a),
+               ms(num(p, "rtt_ms", -1), b), num(p, "rate_mbit", 0), num(p, "sent", 0),
+               num(p, "received", 0), num(p, "lost", 0), num(p, "round", 0), num(p, "coverage", 0));
     }
 }
 

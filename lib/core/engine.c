@@ -44,8 +44,9 @@ engine *engine_new(const engine_config *c, sleet_time now)
         m->addr = c->peers[i];
         m->heard = TIME_NEVER;
         m->hello_at = now;
+        flow_init(&m->flow, e->config.rate_bps, PACE_BURST_BYTES, now);
     }
-    pacer_init(&e->pacer, e->config.rate_bps, 2 * ENGINE_BURST_MAX * ENGINE_DATAGRAM_MAX, now);
+    pacer_init(&e->pacer, e->config.rate_bps, PACE_BURST_BYTES, now);
     return e;
 }
 
@@ -71,9 +72,11 @@ static void advance(engine *e, sleet_time now)
 {
     if (!time_is_never(e->promised) && time_since(now, e->promised) > PAUSED_AFTER) {
         sleet_duration gap = time_since(now, e->promised);
-        for (uint32_t i = 1; i < e->n; i++)
+        for (uint32_t i = 1; i < e->n; i++) {
+            flow_slept(&e->members[i].flow, gap);
             if (!time_is_never(e->members[i].heard))
                 e->members[i].heard = time_add(e->members[i].heard, gap);
+        }
         LOG(&e->config.log, LOG_WARN, FAULT_LOCAL, "paused", F_F("seconds", (double)gap / 1e9));
         e->promised = TIME_NEVER;
         e->now = now;
@@ -184,6 +187,7 @@ static void recv_summary(engine *e, struct member *m, const uint8_t *body, size_
         return;
     }
     session_echo(e, m, w.echo, w.hold);
+    session_overflow(e, m, w.overflow);
     note_round(s, m, w.sender_round, (w.flags & SUMMARY_CLOSED) != 0);
     struct round *r = set_round(s, &env, round_expand(set_job_round(s, &env), w.round), e->now);
     int rank = r ? rank_of(r, m) : -1;
@@ -304,9 +308,4 @@ void engine_expire(engine *e, sleet_time now)
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
         if (e->sets[i].used)
             set_expire(&e->sets[i], &env, now);
-    sleet_duration rtt = MS(10);
-    for (uint32_t i = 1; i < e->n; i++)
-        if (e->members[i].rtt.valid && e->members[i].rtt.srtt > rtt)
-            rtt = e->members[i].rtt.srtt;
-    pacer_regain(&e->pacer, rtt, now);
 }

@@ -112,6 +112,8 @@ typedef struct {
     uint64_t boot_id;
     sleet_addr addr;
     bool alive, left;
+    bool stopped;          /* no data goes to it until it is heard again */
+    uint64_t rate_bps;     /* pace of data to it now, at most the node's */
     sleet_duration silent; /* since last heard; -1: never */
     sleet_duration rtt;    /* smoothed; -1: unknown */
     uint64_t sent, received, lost; /* datagrams to, from, and lost on the way from it */

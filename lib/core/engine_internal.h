@@ -13,6 +13,7 @@
 #include "round/round.h"
 #include "wire/wire.h"
 
+#define PACE_BURST_BYTES (2 * ENGINE_BURST_MAX * ENGINE_DATAGRAM_MAX)
 #define OUTBOX_MAX 64 /* control frames waiting to leave */
 
 /* A control frame that does not belong to a round. */
@@ -34,7 +35,7 @@ struct engine {
     uint32_t n; /* members, this node included */
     struct set sets[ENGINE_SETS_MAX];
     engine_counters counters;
-    struct pacer pacer;
+    struct pacer pacer; /* of all data together; each member has its own below it */
     uint32_t turn;   /* destination to look at first */
     uint64_t stray;  /* counter for frames outside a session */
     bool leaving, left;
@@ -64,6 +65,7 @@ void session_recv_close(engine *, struct member *, const uint8_t *, size_t);
 void session_heard(engine *, struct member *);
 void session_expire(engine *);
 void session_echo(engine *, struct member *, uint32_t echo, uint32_t hold_us);
+void session_overflow(engine *, struct member *, uint32_t total);
 void session_announce(engine *); /* tell everybody at once */
 sleet_time session_deadline(const engine *);
 

@@ -1,5 +1,7 @@
 /* What leaves next.  Control frames first, then summaries, then data: the oldest
- * round first across all phases (gather, repair, scatter), destinations in turn. */
+ * round first across all phases (gather, repair, scatter), destinations in turn.
+ * Data keeps to two paces, the node's and the destination's: who waits for its
+ * own pace holds up nobody else. */
 #include "engine_internal.h"
 #include <string.h>
 
@@ -72,19 +74,31 @@ static size_t fill_summary(engine *e, engine_burst *b, const struct env *env)
     return 0;
 }
 
-/* The oldest round with something for somebody. */
-static struct round *oldest(engine *e, struct set **set)
+/* When data for `rank` may leave; never when there is none, or nobody to take it. */
+static sleet_time data_at(const engine *e, const struct round *r, uint32_t rank)
+{
+    const struct member *m = &e->members[r->group.members[rank].slot];
+    if ((int)rank == r->self || !m->alive || flow_stopped(&m->flow) || !round_has_data(r, rank))
+        return TIME_NEVER;
+    sleet_time node = pacer_next(&e->pacer), peer = pacer_next(&m->flow.pacer);
+    return time_before(node, peer) ? peer : node;
+}
+
+/* The oldest round with something that may leave now.  Where there is none,
+ * *next is when there will be. */
+static struct round *oldest(engine *e, struct set **set, sleet_time *next)
 {
     struct round *best = NULL;
+    *next = TIME_NEVER;
     for (uint32_t k = 0; k < ENGINE_SETS_MAX; k++) {
         struct set *s = &e->sets[k];
         for (uint32_t i = 0; s->used && i < ROUNDS_RING; i++) {
             struct round *r = s->ring[i];
-            bool any = false;
-            for (uint32_t rank = 0; r && !any && rank < r->group.n; rank++)
-                any = (int)rank != r->self && e->members[r->group.members[rank].slot].alive &&
-                      round_has_data(r, rank);
-            if (any && (!best || r->number < best->number)) {
+            sleet_time at = TIME_NEVER;
+            for (uint32_t rank = 0; r && rank < r->group.n && time_before(e->now, at); rank++)
+                at = time_min(at, data_at(e, r, rank));
+            *next = time_min(*next, at);
+            if (!time_before(e->now, at) && (!best || r->number < best->number)) {
                 best = r;
                 *set = s;
             }
@@ -97,7 +111,9 @@ static bool fill_burst(engine *e, engine_burst *b, struct set *s, struct round *
                        const struct env *env)
 {
     struct member *m = &e->members[r->group.members[rank].slot];
-    uint32_t room = pacer_room(&e->pacer);
+    uint32_t room = pacer_ready(&m->flow.pacer, e->now) ? pacer_room(&m->flow.pacer) : 0;
+    if (room > pacer_room(&e->pacer))
+        room = pacer_room(&e->pacer);
     b->to = m->addr;
     while (b->count < ENGINE_BURST_MAX && b->len + ENGINE_DATAGRAM_MAX <= room + ENGINE_DATAGRAM_MAX / 2) {
         size_t n = round_fill(s, r, env, rank, b->data + b->len + BODY_AT, m->tx_counter + 1, e->now);
@@ -114,19 +130,21 @@ static size_t fill_data(engine *e, engine_burst *b, const struct env *env)
 {
     struct set *s = NULL;
     struct round *r;
+    sleet_time next;
     if (!pacer_ready(&e->pacer, e->now))
         return 0;
-    while ((r = oldest(e, &s))) {
+    while ((r = oldest(e, &s, &next))) {
         for (uint32_t i = 0; i < r->group.n; i++) {
             uint32_t rank = (e->turn + i + (uint32_t)r->self + 1) % r->group.n;
-            const struct member *m = &e->members[r->group.members[rank].slot];
-            if ((int)rank == r->self || !m->alive || !round_has_data(r, rank))
+            if (time_before(e->now, data_at(e, r, rank)))
                 continue;
             bool sent = fill_burst(e, b, s, r, rank, env);
             e->turn += i + 1;
             if (!sent)
                 break; /* nothing to show for it (non-finite values); look again */
+            struct member *m = &e->members[r->group.members[rank].slot];
             pacer_spend(&e->pacer, b->len);
+            flow_sent(&m->flow, &m->rtt, b->count, b->len, e->now);
             return b->count;
         }
     }
@@ -174,14 +192,16 @@ sleet_time engine_deadline(const engine *e)
 {
     struct env env = engine_env(e);
     struct set *s;
-    sleet_time t = e->left ? TIME_NEVER : session_deadline(e);
+    sleet_time next, t = e->left ? TIME_NEVER : session_deadline(e);
     if (e->outbox_n)
         t = e->now;
     for (uint32_t k = 0; !e->left && k < ENGINE_SETS_MAX; k++)
         if (e->sets[k].used)
             t = time_min(t, set_deadline(&e->sets[k], &env, e->now));
-    if (!e->left && oldest((engine *)(uintptr_t)e, &s))
-        t = time_min(t, pacer_next(&e->pacer));
+    if (!e->left) {
+        oldest((engine *)(uintptr_t)e, &s, &next);
+        t = time_min(t, next);
+    }
     if (time_before(t, e->now))
         t = e->now;
     ((engine *)(uintptr_t)e)->promised = t;

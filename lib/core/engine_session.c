@@ -113,6 +113,7 @@ void session_heard(engine *e, struct member *m)
         LOG(&e->config.log, LOG_INFO, FAULT_NONE, "member-alive", F_X("node", m->node_id));
     }
     m->heard = e->now;
+    flow_heard(&m->flow);
 }
 
 void session_echo(engine *e, struct member *m, uint32_t echo, uint32_t hold_us)
@@ -124,13 +125,14 @@ void session_echo(engine *e, struct member *m, uint32_t echo, uint32_t hold_us)
         rtt_sample(&m->rtt, US(us));
 }
 
-static void overflow_told(engine *e, struct member *m, uint32_t total)
+/* The first number of a session, by its first PING, is from before it. */
+void session_overflow(engine *e, struct member *m, uint32_t total)
 {
-    if ((int32_t)(total - m->overflow) > 0) {
-        sleet_duration rtt = m->rtt.valid ? m->rtt.srtt : MS(1);
-        pacer_cut(&e->pacer, rtt, e->now);
-        m->overflow = total;
-    }
+    if ((int32_t)(total - m->overflow) <= 0)
+        return;
+    if (m->told)
+        flow_overflow(&m->flow, &m->rtt, e->now);
+    m->overflow = total;
 }
 
 static void learn_set(engine *e, struct member *m, const struct wire_ping_set *p)
@@ -183,7 +185,7 @@ void session_recv_ping(engine *e, struct member *m, const uint8_t *body, size_t 
     }
     e->counters.accepted++;
     session_echo(e, m, p.echo, p.hold);
-    overflow_told(e, m, p.overflow);
+    session_overflow(e, m, p.overflow);
     m->told = true;
     m->echo = p.time;
     m->echo_at = e->now;
@@ -376,6 +378,8 @@ void session_expire(engine *e)
             LOG(&e->config.log, LOG_WARN, FAULT_REMOTE, "member-silent", F_X("node", m->node_id),
                 F_F("silent_s", (double)time_since(e->now, m->heard) / 1e9));
         }
+        if (flow_expire(&m->flow, &m->rtt, e->now))
+            m->ping_at = e->now; /* it owes an answer: ask */
         if (m->session && (m->pong_due || !time_before(e->now, m->ping_at))) {
             bool request = !time_before(e->now, m->ping_at);
             send_ping(e, m, request);
@@ -393,6 +397,7 @@ sleet_time session_deadline(const engine *e)
         t = time_min(t, m->session ? m->ping_at : m->hello_at);
         if (m->session && m->pong_due)
             t = time_min(t, e->now);
+        t = time_min(t, flow_deadline(&m->flow, &m->rtt));
     }
     return t;
 }

@@ -3,6 +3,7 @@
     X(engine) \
     X(faults) \
     X(groups) \
+    X(flow) \
     X(hostile) \
     X(link) \
     X(mutants) \

@@ -104,6 +104,88 @@ static void pacer_cuts_and_regains(void)
     CHECK_EQ(p.rate_bps, 64000000);
 }
 
+#define FLOW_RATE 64000000u
+
+/* Data at `now`, then every patience what is due; -> questions asked. */
+static uint32_t keep_silent(struct flow *f, const struct rtt *r, sleet_time *now, int patiences)
+{
+    uint32_t asked = 0;
+    flow_sent(f, r, 1, 1000, *now);
+    for (int i = 0; i < patiences; i++) {
+        *now = time_add(*now, MS(20) - 1);
+        CHECK(!flow_expire(f, r, *now));
+        *now = time_add(*now, 1);
+        asked += flow_expire(f, r, *now);
+    }
+    return asked;
+}
+
+static void flow_slows_down_for_the_silent(void)
+{
+    struct flow f;
+    struct rtt r = {.srtt = US(400), .var = US(100), .valid = true};
+    sleet_time now = at(SEC(1));
+    flow_init(&f, FLOW_RATE, 20000, now);
+    CHECK(time_is_never(flow_deadline(&f, &r)));
+    CHECK_EQ(keep_silent(&f, &r, &now, 1), 1);
+    CHECK_EQ(f.pacer.rate_bps, FLOW_RATE); /* asked, not yet silent */
+    flow_heard(&f);
+    CHECK(time_is_never(flow_deadline(&f, &r)));
+    CHECK_EQ(keep_silent(&f, &r, &now, 3), 3);
+    CHECK_EQ(f.pacer.rate_bps, FLOW_RATE / 4);
+    CHECK(!flow_expire(&f, &r, time_add(now, MS(15)))); /* the silent regain nothing */
+    CHECK_EQ(f.pacer.rate_bps, FLOW_RATE / 4);
+    CHECK_EQ(keep_silent(&f, &r, &now, 50), FLOW_QUESTIONS_MAX - 3);
+    CHECK_EQ(f.pacer.rate_bps, FLOW_RATE / 64);
+    CHECK(time_is_never(flow_deadline(&f, &r)));
+    flow_heard(&f);
+    for (int i = 0; i < 16; i++) {
+        CHECK(f.pacer.rate_bps < FLOW_RATE);
+        now = flow_deadline(&f, &r);
+        CHECK(!flow_expire(&f, &r, now));
+    }
+    CHECK_EQ(f.pacer.rate_bps, FLOW_RATE);
+    CHECK(time_is_never(flow_deadline(&f, &r)));
+}
+
+static void flow_stops_for_the_silent_only(void)
+{
+    struct flow f;
+    struct rtt r = {.srtt = US(400), .var = US(100), .valid = true};
+    sleet_time now = at(SEC(1));
+    flow_init(&f, FLOW_RATE, 20000, now);
+    flow_sent(&f, &r, 10 * FLOW_UNANSWERED_MAX, 1000, now);
+    CHECK(!flow_stopped(&f)); /* it had no time to answer */
+    keep_silent(&f, &r, &now, 2);
+    flow_sent(&f, &r, FLOW_UNANSWERED_MAX - 1, 1000, now);
+    CHECK(!flow_stopped(&f));
+    flow_sent(&f, &r, 1, 1000, now);
+    CHECK(flow_stopped(&f));
+    flow_heard(&f);
+    CHECK(!flow_stopped(&f));
+}
+
+/* The patience is the peer's own, and does not run while this process sleeps. */
+static void flow_is_patient(void)
+{
+    struct flow f;
+    struct rtt r = {.srtt = MS(100), .var = MS(10), .valid = true};
+    sleet_time now = at(SEC(1));
+    flow_init(&f, FLOW_RATE, 20000, now);
+    flow_slept(&f, SEC(1));
+    CHECK(time_is_never(flow_deadline(&f, &r)));
+    flow_sent(&f, &r, 1, 1000, now);
+    CHECK_EQ(flow_deadline(&f, &r).ns, now.ns + rtt_timeout(&r));
+    flow_slept(&f, SEC(1));
+    CHECK_EQ(flow_deadline(&f, &r).ns, now.ns + SEC(1) + rtt_timeout(&r));
+    flow_overflow(&f, &r, now);
+    flow_overflow(&f, &r, time_add(now, MS(99)));
+    CHECK_EQ(f.pacer.rate_bps, FLOW_RATE / 2);
+    flow_overflow(&f, &r, time_add(now, MS(100)));
+    CHECK_EQ(f.pacer.rate_bps, FLOW_RATE / 4);
+    CHECK_EQ(flow_deadline(&f, &r).ns, now.ns + MS(200)); /* overflow is no silence */
+}
+
 static void reorder_measures_lateness(void)
 {
     struct reorder r;
@@ -133,6 +215,9 @@ TEST_SUITE(path) = {
     TEST(pacer_never_exceeds_its_rate),
     TEST(pacer_keeps_up),
     TEST(pacer_cuts_and_regains),
+    TEST(flow_slows_down_for_the_silent),
+    TEST(flow_stops_for_the_silent_only),
+    TEST(flow_is_patient),
     TEST(reorder_measures_lateness),
     TEST_END,
 };

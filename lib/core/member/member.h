@@ -38,6 +38,7 @@ struct member {
     struct replay replay;
     struct rtt rtt;
     struct reorder reorder;
+    struct flow flow;    /* of data to it */
     sleet_time heard;    /* TIME_NEVER: never */
     sleet_time hello_at; /* when to greet (again) */
     sleet_duration hello_gap;

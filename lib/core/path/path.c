@@ -3,6 +3,8 @@
 #define RTT_FIRST SEC(1)
 #define RTT_GRANULARITY MS(1)
 #define RTT_TIMEOUT_MAX SEC(60)
+#define PATIENCE_MIN MS(20)  /* the least time that a peer has for a sign of life */
+#define ROUND_TRIP_MIN MS(10) /* for regaining: overflow is told no faster */
 #define GRACE_MIN MS(1)
 #define MARK_SPACING_MIN US(250)
 
@@ -107,6 +109,69 @@ void pacer_regain(struct pacer *p, sleet_duration rtt, sleet_time now)
     p->rate_bps = p->max_bps - p->rate_bps > step ? p->rate_bps + step : p->max_bps;
     p->changed_at = now;
 }
+
+/* ---- flow ---------------------------------------------------------------- */
+
+static sleet_duration patience(const struct rtt *r) { return longer(rtt_timeout(r), PATIENCE_MIN); }
+
+static sleet_duration round_trip(const struct rtt *r)
+{
+    return longer(r->valid ? r->srtt : 0, ROUND_TRIP_MIN);
+}
+
+static bool silent(const struct flow *f) { return f->questions > 1; }
+
+void flow_init(struct flow *f, uint64_t rate_bps, uint32_t burst_bytes, sleet_time now)
+{
+    *f = (struct flow){.look_at = TIME_NEVER};
+    pacer_init(&f->pacer, rate_bps, burst_bytes, now);
+}
+
+void flow_sent(struct flow *f, const struct rtt *r, uint32_t datagrams, uint32_t bytes, sleet_time now)
+{
+    pacer_spend(&f->pacer, bytes);
+    if (silent(f))
+        f->unanswered += datagrams;
+    else if (time_is_never(f->look_at))
+        f->look_at = time_add(now, patience(r));
+}
+
+void flow_heard(struct flow *f)
+{
+    f->look_at = TIME_NEVER;
+    f->questions = f->unanswered = 0;
+}
+
+void flow_overflow(struct flow *f, const struct rtt *r, sleet_time now)
+{
+    pacer_cut(&f->pacer, r->valid ? r->srtt : MS(1), now);
+}
+
+static sleet_time regain_at(const struct flow *f, const struct rtt *r)
+{
+    if (silent(f) || f->pacer.rate_bps == f->pacer.max_bps)
+        return TIME_NEVER;
+    return time_add(f->pacer.changed_at, round_trip(r));
+}
+
+bool flow_expire(struct flow *f, const struct rtt *r, sleet_time now)
+{
+    if (!time_before(now, regain_at(f, r)))
+        pacer_regain(&f->pacer, round_trip(r), now);
+    if (time_before(now, f->look_at))
+        return false;
+    if (++f->questions > 1)
+        pacer_cut(&f->pacer, 0, now);
+    f->look_at = f->questions < FLOW_QUESTIONS_MAX ? time_add(now, patience(r)) : TIME_NEVER;
+    return true;
+}
+
+sleet_time flow_deadline(const struct flow *f, const struct rtt *r)
+{
+    return time_min(f->look_at, regain_at(f, r));
+}
+
+void flow_slept(struct flow *f, sleet_duration gap) { f->look_at = time_add(f->look_at, gap); }
 
 /* ---- reordering ------------------------------------------------------------ */
 

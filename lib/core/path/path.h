@@ -46,6 +46,41 @@ void pacer_cut(struct pacer *, sleet_duration rtt, sleet_time now);
 /* No loss: add 1/16 of the maximum, at most once in `rtt`. */
 void pacer_regain(struct pacer *, sleet_duration rtt, sleet_time now);
 
+/* ---- the flow of data to one peer: its pace and its breaker --------------- */
+
+/* A peer that says nothing within a patience (rtt_timeout(), at least 20 ms) of data sent to
+ * it is asked.  Each further patience without a sign of life halves its pace; after this
+ * many datagrams in that state its flow is stopped until it is heard again. */
+#define FLOW_UNANSWERED_MAX 64
+#define FLOW_QUESTIONS_MAX 8 /* to a silent peer, apart from the usual pings */
+
+struct flow {
+    struct pacer pacer;
+    sleet_time look_at;  /* the end of the patience; TIME_NEVER: it owes no answer */
+    uint32_t questions;  /* since it was last heard; from the second on it is silent */
+    uint32_t unanswered; /* data datagrams since it is silent */
+};
+
+void flow_init(struct flow *, uint64_t rate_bps, uint32_t burst_bytes, sleet_time now);
+/* Data of that many bytes left towards the peer. */
+void flow_sent(struct flow *, const struct rtt *, uint32_t datagrams, uint32_t bytes, sleet_time now);
+/* Any sign of life. */
+void flow_heard(struct flow *);
+/* The peer's socket dropped datagrams: halve its pace, at most once a round trip. */
+void flow_overflow(struct flow *, const struct rtt *, sleet_time now);
+/* What is due by `now`: slow down, or regain 1/16 a round trip (counted as at least 10 ms).
+ * True when the peer has to be asked for a sign of life. */
+bool flow_expire(struct flow *, const struct rtt *, sleet_time now);
+/* When flow_expire() has work. */
+sleet_time flow_deadline(const struct flow *, const struct rtt *);
+/* This process slept for `gap`: the peer did not. */
+void flow_slept(struct flow *, sleet_duration gap);
+
+static inline bool flow_stopped(const struct flow *f)
+{
+    return f->unanswered >= FLOW_UNANSWERED_MAX;
+}
+
 /* ---- reordering ------------------------------------------------------------ */
 
 #define REORDER_MARKS 32
