@@ -7,6 +7,7 @@
     X(hostile) \
     X(link) \
     X(mutants) \
+    X(numbers) \
     X(pace) \
     X(rounds) \
     X(rps) \

@@ -9,6 +9,7 @@ struct member_rounds members_rounds(const struct member *m, uint32_t n, uint32_t
             continue;
         uint64_t open = member_open_round(s);
         r.n++;
+        r.joined = s->round > r.joined ? s->round : r.joined;
         if (open >= r.highest) {
             r.second = r.highest;
             r.highest = open;

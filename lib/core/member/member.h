@@ -57,10 +57,11 @@ static inline uint64_t member_open_round(const struct member_set *s)
 }
 
 /* Rounds of the established members of a lineage: how many, the highest open
- * round and the second-highest (equal to the highest when only one is there). */
+ * round and the second-highest (equal to the highest when only one is there),
+ * and the highest that a trainer of theirs has joined. */
 struct member_rounds {
     uint32_t n;
-    uint64_t highest, second;
+    uint64_t highest, second, joined;
 };
 struct member_rounds members_rounds(const struct member *, uint32_t n, uint32_t set, uint64_t lineage);
 /* The highest open round among those with a trainer but without the job's model. */

@@ -231,6 +231,8 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
         s->announced = SET_UNTOLD; /* those behind must not join what has closed here */
     r->closed = true;
     s->open = NULL;
+    if (!s->established && others(s, e).joined < r->number)
+        s->own_round = r->number - 1; /* nobody came, nothing was sent: be here next time */
     for (uint32_t i = 0; i < r->group.n; i++)
         if ((int)i != r->self && r->contributes && r->lane[i].scatter_pos < r->lane[i].share)
             r->lane[i].summary_due = true;
@@ -311,7 +313,9 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
         if (theirs > number && theirs <= number + e->config->window)
             number = theirs;
     }
-    if (o.n && s->established && number > o.highest + 1) {
+    /* A single other takes the highest round, so it follows; several take the second-highest. */
+    uint64_t reached = o.n > 1 ? o.joined : o.highest;
+    if (o.n && s->established && number > reached + 1) {
         answer_alone(s, e, SLEET_ALONE, 0, now);
         return;
     }
@@ -325,7 +329,10 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
         answer_alone(s, e, 0, number, now);
         return;
     }
-    struct round *r = pin(s, e, number, now);
+    struct round *r = find(s, number);
+    if (r && r->closed)
+        retire(s, e, number % ROUNDS_RING); /* joined before in vain, see set_close() */
+    r = pin(s, e, number, now);
     if (r && !r->joined)
         join(s, r, e, now);
     else if (late)
