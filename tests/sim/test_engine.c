@@ -119,20 +119,31 @@ static void sizes(void)
     averages_rightly(3, several, sizeof several / sizeof several[0]);
 }
 
-/* There is nothing to wait for. */
+/* There is nothing to wait for, nor to miss: also for one that does more rounds than the others. */
 static void a_set_of_nothing_ends_at_once(void)
 {
     static const uint64_t none[] = {0};
     struct sim_config config = {.nodes = 2, .seed = test_seed(), .link = CLEAN_LINK};
     cluster *c = ready_cluster(&config, none, 1);
     REQUIRE(c);
-    for (int round = 0; round < 3; round++) {
+    for (int round = 0; round < 20; round++) {
+        cluster_set_active(c, 1, round % 4 == 0);
         CHECK(cluster_round(c, NULL));
-        for (uint32_t i = 0; i < 2; i++) {
-            CHECK_EQ(cluster_report(c, i)->error, SLEET_OK);
-            CHECK_EQ(cluster_report(c, i)->report.elapsed_ns, 0);
+        for (uint32_t i = 0; i < (round % 4 ? 1 : 2); i++) {
+            const struct cluster_report *r = cluster_report(c, i);
+            CHECK_EQ(r->error, SLEET_OK);
+            CHECK_EQ(r->report.elapsed_ns, 0);
+            CHECK_EQ(r->report.flags, SLEET_COMPLETE);
+            CHECK(r->report.coverage == 1.0);
+            CHECK_EQ(r->report.expected, 2);
+            CHECK_EQ(r->report.group_size, 2);
         }
     }
+    sim_kill(cluster_sim(c), 1);
+    cluster_idle(c, SEC(70));
+    CHECK(cluster_round(c, NULL));
+    CHECK_EQ(cluster_report(c, 0)->report.expected, 1);
+    CHECK_EQ(cluster_report(c, 0)->report.flags, SLEET_COMPLETE);
     cluster_free(c);
 }
 

@@ -295,6 +295,24 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
         set_close(s, r, e, SLEET_OK, now);
 }
 
+/* Nothing to exchange: everybody's result is right at once. */
+static void report_nothing(struct set *s, const struct env *e, uint64_t number, sleet_time now)
+{
+    struct group g = {.n = 1, .members = {{.node_id = e->members[0].node_id}}};
+    if (!s->established)
+        s->established = set_heaviest_lineage(s, e, &s->lineage);
+    set_group(s, e, number, &g);
+    sleet_report p = {.round = number,
+                      .coverage = 1,
+                      .group_size = g.n,
+                      .expected = set_expected(s, e, &g, now),
+                      .flags = SLEET_COMPLETE,
+                      .elapsed_ns = time_since(now, s->pending.at)};
+    s->own_round = number;
+    finish_report(s, SLEET_OK, &p);
+    drop_pending(s);
+}
+
 /* Pin a group and join, or answer at once where there is nobody; DESIGN 5.1. */
 void set_retry_start(struct set *s, const struct env *e, sleet_time now)
 {
@@ -308,6 +326,10 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
     o = others(s, e);
     uint64_t number = s->own_round + 1 > o.second ? s->own_round + 1 : o.second;
     bool late = !time_before(now, pending_deadline(s));
+    if (!s->layout.elements) {
+        report_nothing(s, e, number, now);
+        return;
+    }
     if (!o.n && s->established) { /* only joiners around: meet them where they are */
         uint64_t theirs = members_joining_round(e->members, e->n, (uint32_t)s->handle);
         if (theirs > number && theirs <= number + e->config->window)
