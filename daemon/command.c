@@ -286,6 +286,7 @@ static void say_json(const struct call *a, char *json)
 
 static void do_status(const struct call *a) { say_json(a, status_json(a->k)); }
 static void do_peers(const struct call *a) { say_json(a, status_peers_json(a->k)); }
+static void do_config(const struct call *a) { say_json(a, status_config_json(a->k)); }
 
 static void do_rounds(const struct call *a)
 {
@@ -320,11 +321,12 @@ static const struct {
     void (*run)(const struct call *);
 } commands[] = {
     {"status", 0, 0, do_status},     {"peers", 0, 0, do_peers},
-    {"rounds", 0, 1, do_rounds},     {"leave", 0, 0, do_leave},
-    {"shutdown", 0, 0, do_shutdown}, {"quit", 0, 0, do_quit},
-    {"set", 2, 2, do_set},           {"tensor", 3, 3, do_tensor},
-    {"register", 0, 0, do_register}, {"start", 7, 7, do_start},
-    {"cancel", 1, 1, do_cancel},     {"job", 0, 1, do_job},
+    {"rounds", 0, 1, do_rounds},     {"config", 0, 0, do_config},
+    {"leave", 0, 0, do_leave},       {"shutdown", 0, 0, do_shutdown},
+    {"quit", 0, 0, do_quit},         {"set", 2, 2, do_set},
+    {"tensor", 3, 3, do_tensor},     {"register", 0, 0, do_register},
+    {"start", 7, 7, do_start},       {"cancel", 1, 1, do_cancel},
+    {"job", 0, 1, do_job},
 };
 
 void command_run(struct control *k, struct client *c, char *line)
@@ -345,8 +347,8 @@ void command_run(struct control *k, struct client *c, char *line)
             commands[i].run(&a);
         return;
     }
-    control_say(c, "400 unknown command; there are status peers rounds leave shutdown quit set "
-                   "tensor register start cancel job");
+    control_say(c, "400 unknown command; there are status peers rounds config leave shutdown quit "
+                   "set tensor register start cancel job");
 }
 
 void command_drop(struct control *k, struct client *c)

@@ -85,6 +85,8 @@ void command_cancel_all(struct control *);
 /* status.c: texts made by cJSON; NULL when out of memory, freed by free(). */
 char *status_json(const struct control *);
 char *status_peers_json(const struct control *);
+/* The options in force: as a file, and one by one. */
+char *status_config_json(const struct control *);
 /* `name`: one set, or NULL for all. */
 char *status_rounds_json(const struct control *, const char *name);
 #endif

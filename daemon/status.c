@@ -205,3 +205,37 @@ char *status_rounds_json(const struct control *k, const char *name)
     }
     return finish(root);
 }
+
+char *status_config_json(const struct control *k)
+{
+    static const struct {
+        const char *section, *key;
+    } keys[CONFIG_COUNT] = {
+#define X(id, section, key, ...) {section, key},
+        CONFIG_MAP(X)
+#undef X
+    };
+    const struct config *c = k->d->config;
+    char *file = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&file, &bytes);
+    if (!out)
+        return NULL;
+    config_print(c, out);
+    if (fclose(out) != 0) {
+        free(file);
+        return NULL;
+    }
+    cJSON *root = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(root, "keys");
+    for (int i = 0; i < CONFIG_COUNT; i++) {
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddStringToObject(o, "section", keys[i].section);
+        cJSON_AddStringToObject(o, "key", keys[i].key);
+        cJSON_AddStringToObject(o, "value", c->text[i]);
+        cJSON_AddStringToObject(o, "from", c->origin[i]);
+        cJSON_AddItemToArray(list, o);
+    }
+    cJSON_AddStringToObject(root, "file", file);
+    free(file);
+    return finish(root);
+}

@@ -173,6 +173,11 @@ void show_rounds(const cJSON *answer)
     }
 }
 
+void show_config(const cJSON *answer)
+{
+    fputs(str(answer, "file"), stdout);
+}
+
 void show_summary(int i, const cJSON *status, const cJSON *peers)
 {
     const cJSON *item;

@@ -20,11 +20,12 @@
 #define ANSWER_LIMIT_MS 5000
 
 static const char usage_text[] =
-    "usage: sleetctl [-s SOCKET] [--json] [status|peers|rounds|leave|shutdown]\n"
+    "usage: sleetctl [-s SOCKET] [--json] [status|peers|rounds|config|leave|shutdown]\n"
     "       sleetctl [--json] run -n N [--loss P] [--seed S] [--rate MBIT]\n"
     "                [--freeze NODE:WHEN:FOR_S] [--keep DIR] -- CMD ARGS...\n"
     "\n"
     "Without -s the socket is $SLEET_CONTROL, or the daemon's default path.\n"
+    "config prints the daemon's options as a file that sleetd takes.\n"
     "run: N daemons and N copies of CMD on this machine.  P is the fraction of\n"
     "datagrams that the daemons drop (emulated); MBIT the rate of each node;\n"
     "NODE counts from 0 and WHEN is seconds after the start, or /TEXT/: when the\n"
@@ -305,10 +306,16 @@ int run_parse(run_options *out, int argc, char **argv)
 
 /* ---- main ---------------------------------------------------------------- */
 
-static int ask(const char *socket_path, const char *command, bool json)
+static const struct command {
+    const char *name;
+    void (*show)(const cJSON *); /* NULL: nothing to show */
+} commands[] = {{"status", show_status}, {"peers", show_peers}, {"rounds", show_rounds},
+                {"config", show_config}, {"leave", NULL},       {"shutdown", NULL}};
+
+static int ask(const char *socket_path, const struct command *command, bool json)
 {
     char why[512];
-    cJSON *answer = ctl_request(socket_path, command, ANSWER_LIMIT_MS, why, sizeof why);
+    cJSON *answer = ctl_request(socket_path, command->name, ANSWER_LIMIT_MS, why, sizeof why);
     if (!answer) {
         fprintf(stderr, "sleetctl: %s\n", why);
         return CTL_FAILED;
@@ -317,12 +324,8 @@ static int ask(const char *socket_path, const char *command, bool json)
         char *text = cJSON_PrintUnformatted(answer);
         puts(text ? text : "{}");
         cJSON_free(text);
-    } else if (strcmp(command, "status") == 0) {
-        show_status(answer);
-    } else if (strcmp(command, "peers") == 0) {
-        show_peers(answer);
-    } else if (strcmp(command, "rounds") == 0) {
-        show_rounds(answer);
+    } else if (command->show) {
+        command->show(answer);
     }
     cJSON_Delete(answer);
     return fflush(stdout) == 0 ? CTL_OK : CTL_FAILED;
@@ -334,7 +337,6 @@ int main(int argc, char **argv)
                                           {"json", no_argument, NULL, 'j'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
-    static const char *const commands[] = {"status", "peers", "rounds", "leave", "shutdown"};
     const char *socket_path = getenv("SLEET_CONTROL"), *command = "status";
     char fallback[108];
     bool json = false;
@@ -367,7 +369,7 @@ int main(int argc, char **argv)
         socket_path = fallback;
     }
     for (size_t k = 0; k < sizeof commands / sizeof *commands; k++)
-        if (strcmp(command, commands[k]) == 0)
-            return ask(socket_path, command, json);
+        if (strcmp(command, commands[k].name) == 0)
+            return ask(socket_path, &commands[k], json);
     return usage("unknown command");
 }

@@ -14,10 +14,11 @@ enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2 }; /* exit codes */
 cJSON *ctl_request(const char *socket_path, const char *command, int limit_ms, char *why,
                    size_t why_len);
 
-/* Print the answer to "status", "peers" or "rounds" for people. */
+/* Print the answer to "status", "peers", "rounds" or "config" for people. */
 void show_status(const cJSON *answer);
 void show_peers(const cJSON *answer);
 void show_rounds(const cJSON *answer);
+void show_config(const cJSON *answer);
 
 /* One flat JSON line about node `i` of a run, from its daemon's answers to
  * "status" and "peers": datagrams, fragments, longest wait (s), coverage. */

@@ -234,10 +234,15 @@ ctl_case() {
     boot a --id 1 --listen 127.0.0.1:0
     trainer t a register 1 w:100
     until_true 10 said t.out '^start: 0'
-    for command in status:node_id peers:peers rounds:sets; do
+    for command in status:node_id peers:peers rounds:sets config:keys; do
         ok "sleetctl: ${command%:*} exits 0" exits 0 -s "$work/a.sock" "${command%:*}"
         ok "sleetctl: --json ${command%:*} is one object" parses "${command%:*}" "${command#*:}"
     done
+    ok "sleetctl: config prints what is in force" eval '"$ctl" -s "$work/a.sock" config >"$work/a.ini"'
+    ok "sleetctl: config: with the source of each" grep -qF '(from --listen)' "$work/a.ini"
+    "$d" --id 1 --listen 127.0.0.1:0 --control "$work/a.sock" --check-config >"$work/b.ini"
+    ok "sleetctl: config: in the form of --check-config" cmp "$work/a.ini" "$work/b.ini"
+    ok "sleetctl: config: and sleetd takes it" eval '"$d" -c "$work/a.ini" --check-config | grep -qx "id = 1"'
     ok "sleetctl: status is the default" exits 0 -s "$work/a.sock"
     ok "sleetctl: \$SLEET_CONTROL names the socket" eval 'SLEET_CONTROL=$work/a.sock exits 0 status'
     ok "sleetctl: no daemon exits 1" exits 1 -s "$work/none.sock" status
