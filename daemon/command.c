@@ -297,6 +297,15 @@ static void do_rounds(const struct call *a)
         say_json(a, status_rounds_json(a->k, a->argc > 0 ? name : NULL));
 }
 
+static void do_explain(const struct call *a)
+{
+    uint64_t round = 0;
+    if (a->argc > 0 && !number(a->argv[0], UINT64_MAX, &round))
+        fail(a->c, SLEET_EINVAL, "explain ROUND: ROUND is a whole number");
+    else
+        say_json(a, status_explain_json(a->k, round));
+}
+
 static void do_leave(const struct call *a)
 {
     loop_leave(a->k->d, false);
@@ -322,6 +331,7 @@ static const struct {
 } commands[] = {
     {"status", 0, 0, do_status},     {"peers", 0, 0, do_peers},
     {"rounds", 0, 1, do_rounds},     {"config", 0, 0, do_config},
+    {"explain", 0, 1, do_explain},
     {"leave", 0, 0, do_leave},       {"shutdown", 0, 0, do_shutdown},
     {"quit", 0, 0, do_quit},         {"set", 2, 2, do_set},
     {"tensor", 3, 3, do_tensor},     {"register", 0, 0, do_register},
@@ -347,7 +357,7 @@ void command_run(struct control *k, struct client *c, char *line)
             commands[i].run(&a);
         return;
     }
-    control_say(c, "400 unknown command; there are status peers rounds config leave shutdown quit "
+    control_say(c, "400 unknown command; there are status peers rounds explain config leave shutdown quit "
                    "set tensor register start cancel job");
 }
 

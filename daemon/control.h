@@ -89,4 +89,6 @@ char *status_peers_json(const struct control *);
 char *status_config_json(const struct control *);
 /* `name`: one set, or NULL for all. */
 char *status_rounds_json(const struct control *, const char *name);
+/* Of every set that still has it; 0 is the newest that the node joined. */
+char *status_explain_json(const struct control *, uint64_t round);
 #endif

@@ -239,3 +239,65 @@ char *status_config_json(const struct control *k)
     free(file);
     return finish(root);
 }
+
+static void add_contributors(cJSON *to, const engine_explanation *x, uint64_t who)
+{
+    cJSON *list = cJSON_AddArrayToObject(to, "contributors");
+    char text[24];
+    for (uint32_t i = 0; i < x->people_n; i++) {
+        snprintf(text, sizeof text, "%" PRIu64, x->people[i]);
+        if (who >> i & 1)
+            cJSON_AddItemToArray(list, cJSON_CreateString(text));
+    }
+}
+
+static cJSON *explanation_json(const engine_explanation *x)
+{
+    static const char *const states[] = {
+#define LANE_X(name, text) text,
+        LANE_STATE_MAP(LANE_X)
+#undef LANE_X
+    };
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "round", num(x->round));
+    cJSON_AddBoolToObject(o, "joined", x->joined);
+    cJSON_AddBoolToObject(o, "closed", x->closed);
+    cJSON_AddNumberToObject(o, "expected", x->expected);
+    cJSON_AddNumberToObject(o, "flags", x->flags);
+    cJSON *classes = cJSON_AddArrayToObject(o, "classes");
+    for (uint32_t i = 0; i < x->classes; i++) {
+        cJSON *c = cJSON_CreateObject();
+        add_contributors(c, x, x->class[i].contributors);
+        cJSON_AddNumberToObject(c, "elements", num(x->class[i].elements));
+        cJSON_AddNumberToObject(c, "tensor", x->class[i].tensor);
+        cJSON_AddNumberToObject(c, "first", num(x->class[i].first));
+        cJSON_AddItemToArray(classes, c);
+    }
+    cJSON_AddNumberToObject(o, "other_elements", num(x->other_elements));
+    cJSON *members = cJSON_AddArrayToObject(o, "members");
+    for (uint32_t i = 0; i < x->lanes; i++) {
+        cJSON *m = cJSON_CreateObject();
+        add_id(m, "node_id", x->people[i]);
+        cJSON_AddStringToObject(m, "state", states[x->lane[i].state]);
+        add_side(m, "scatter", &x->lane[i].scatter);
+        add_side(m, "gather", &x->lane[i].gather);
+        cJSON_AddItemToArray(members, m);
+    }
+    return o;
+}
+
+char *status_explain_json(const struct control *k, uint64_t round)
+{
+    static engine_explanation x;
+    cJSON *root = cJSON_CreateObject(), *sets = cJSON_AddArrayToObject(root, "sets");
+    engine_set e;
+    for (int i = 0; i < ENGINE_SETS_MAX; i++) {
+        if (!engine_get_set(k->d->engine, i, &e, k->d->now) ||
+            !engine_explain(k->d->engine, i, round ? round : e.round, &x))
+            continue;
+        cJSON *o = explanation_json(&x);
+        cJSON_AddStringToObject(o, "name", e.name);
+        cJSON_AddItemToArray(sets, o);
+    }
+    return finish(root);
+}

@@ -173,6 +173,54 @@ void show_rounds(const cJSON *answer)
     }
 }
 
+static void show_classes(const cJSON *set)
+{
+    const cJSON *c, *who;
+    double all = num(set, "other_elements", 0);
+    cJSON_ArrayForEach(c, list(set, "classes")) all += num(c, "elements", 0);
+    printf("%9s %14s  %s\n", "elements", "first at", "contributors");
+    cJSON_ArrayForEach(c, list(set, "classes"))
+    {
+        char at[48];
+        snprintf(at, sizeof at, "%.0f:%.0f", num(c, "tensor", 0), num(c, "first", 0));
+        printf("%8.2f%% %14s ", 100 * num(c, "elements", 0) / (all > 0 ? all : 1), at);
+        cJSON_ArrayForEach(who, list(c, "contributors")) printf(" %s", who->valuestring);
+        printf("\n");
+    }
+    if (num(set, "other_elements", 0) > 0)
+        printf("%8.2f%% %14s  others\n", 100 * num(set, "other_elements", 0) / all, "");
+}
+
+void show_explain(const cJSON *answer)
+{
+    const cJSON *s, *m;
+    char flags[128];
+    if (cJSON_GetArraySize(list(answer, "sets")) == 0)
+        printf("no such round: the last few are kept, see sleetctl rounds\n");
+    cJSON_ArrayForEach(s, list(answer, "sets"))
+    {
+        printf("set %s, round %.0f%s, %.0f nodes expected  %s\n", str(s, "name"), num(s, "round", 0),
+               yes(s, "closed") ? "" : yes(s, "joined") ? " (open)" : " (not joined here)",
+               num(s, "expected", 0), flag_names(s, flags, sizeof flags));
+        show_classes(s);
+        printf("%-20s %-24s %37s %37s\n%-20s %-24s", "", "", "its contributions to this node's share",
+               "its results to this node", "node", "state");
+        for (int side = 0; side < 2; side++)
+            printf("  %8s %6s %6s %6s %6s", "direct", "repair", "late", "lost", "unsent");
+        printf("\n");
+        cJSON_ArrayForEach(m, list(s, "members"))
+        {
+            printf("%-20s %-24s", str(m, "node_id"), str(m, "state"));
+            for (int side = 0; side < 2; side++) {
+                const cJSON *l = list(m, side ? "gather" : "scatter");
+                printf("  %8.0f %6.0f %6.0f %6.0f %6.0f", num(l, "direct", 0), num(l, "repaired", 0),
+                       num(l, "late", 0), num(l, "lost", 0), num(l, "unsent", 0));
+            }
+            printf("\n");
+        }
+    }
+}
+
 void show_config(const cJSON *answer)
 {
     fputs(str(answer, "file"), stdout);

@@ -20,11 +20,13 @@
 #define ANSWER_LIMIT_MS 5000
 
 static const char usage_text[] =
-    "usage: sleetctl [-s SOCKET] [--json] [status|peers|rounds|config|leave|shutdown]\n"
+    "usage: sleetctl [-s SOCKET] [--json] [status|peers|rounds|explain [ROUND]|"
+    "                config|leave|shutdown]\n"
     "       sleetctl [--json] run -n N [--loss P] [--seed S] [--rate MBIT]\n"
     "                [--freeze NODE:WHEN:FOR_S] [--keep DIR] -- CMD ARGS...\n"
     "\n"
     "Without -s the socket is $SLEET_CONTROL, or the daemon's default path.\n"
+    "explain tells which elements of a round had which contributors, and why not all.\n"
     "config prints the daemon's options as a file that sleetd takes.\n"
     "run: N daemons and N copies of CMD on this machine.  P is the fraction of\n"
     "datagrams that the daemons drop (emulated); MBIT the rate of each node;\n"
@@ -309,13 +311,17 @@ int run_parse(run_options *out, int argc, char **argv)
 static const struct command {
     const char *name;
     void (*show)(const cJSON *); /* NULL: nothing to show */
-} commands[] = {{"status", show_status}, {"peers", show_peers}, {"rounds", show_rounds},
-                {"config", show_config}, {"leave", NULL},       {"shutdown", NULL}};
+    bool number;                 /* takes one */
+} commands[] = {
+    {"status", show_status, false}, {"peers", show_peers, false},   {"rounds", show_rounds, false},
+    {"explain", show_explain, true}, {"config", show_config, false}, {"leave", NULL, false},
+    {"shutdown", NULL, false}};
 
-static int ask(const char *socket_path, const struct command *command, bool json)
+static int ask(const char *socket_path, const struct command *command, const char *word, bool json)
 {
-    char why[512];
-    cJSON *answer = ctl_request(socket_path, command->name, ANSWER_LIMIT_MS, why, sizeof why);
+    char why[512], line[64];
+    snprintf(line, sizeof line, "%s%s%s", command->name, word ? " " : "", word ? word : "");
+    cJSON *answer = ctl_request(socket_path, line, ANSWER_LIMIT_MS, why, sizeof why);
     if (!answer) {
         fprintf(stderr, "sleetctl: %s\n", why);
         return CTL_FAILED;
@@ -359,9 +365,12 @@ int main(int argc, char **argv)
         o = run_parse(&options, argc - optind, argv + optind);
         return o == CTL_OK ? run_nodes(&options) : o;
     }
+    const char *word = NULL;
     for (int k = optind + 1; k < argc; k++) /* options after the command */
         if (strcmp(argv[k], "--json") == 0)
             json = true;
+        else if (!word)
+            word = argv[k];
         else
             return usage("too many words");
     if (!socket_path || !*socket_path) {
@@ -369,7 +378,10 @@ int main(int argc, char **argv)
         socket_path = fallback;
     }
     for (size_t k = 0; k < sizeof commands / sizeof *commands; k++)
-        if (strcmp(command, commands[k].name) == 0)
-            return ask(socket_path, &commands[k], json);
+        if (strcmp(command, commands[k].name) == 0) {
+            if (word && (!commands[k].number || !*word || word[strspn(word, "0123456789")]))
+                return usage(commands[k].number ? "ROUND is a whole number" : "too many words");
+            return ask(socket_path, &commands[k], word, json);
+        }
     return usage("unknown command");
 }

@@ -18,6 +18,7 @@ cJSON *ctl_request(const char *socket_path, const char *command, int limit_ms, c
 void show_status(const cJSON *answer);
 void show_peers(const cJSON *answer);
 void show_rounds(const cJSON *answer);
+void show_explain(const cJSON *answer);
 void show_config(const cJSON *answer);
 
 /* One flat JSON line about node `i` of a run, from its daemon's answers to

@@ -234,10 +234,12 @@ ctl_case() {
     boot a --id 1 --listen 127.0.0.1:0
     trainer t a register 1 w:100
     until_true 10 said t.out '^start: 0'
-    for command in status:node_id peers:peers rounds:sets config:keys; do
+    for command in status:node_id peers:peers rounds:sets explain:sets config:keys; do
         ok "sleetctl: ${command%:*} exits 0" exits 0 -s "$work/a.sock" "${command%:*}"
         ok "sleetctl: --json ${command%:*} is one object" parses "${command%:*}" "${command#*:}"
     done
+    ok "sleetctl: explain of no number exits 2" exits 2 -s "$work/a.sock" explain last
+    ok "sleetctl: explain of a round that never was says so" eval '"$ctl" -s "$work/a.sock" explain 999 | grep -q "no such round"'
     ok "sleetctl: config prints what is in force" eval '"$ctl" -s "$work/a.sock" config >"$work/a.ini"'
     ok "sleetctl: config: with the source of each" grep -qF '(from --listen)' "$work/a.ini"
     "$d" --id 1 --listen 127.0.0.1:0 --control "$work/a.sock" --check-config >"$work/b.ini"
