@@ -22,6 +22,8 @@ struct trace {
 };
 
 static void add(struct trace *t, cluster *c, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void add(struct trace *t, cluster *c, const char *format, ...)
 {
     size_t room = sizeof t->text - t->len;
     long long us = (long long)(sim_now(cluster_sim(c)).ns / 1000);
