@@ -1,15 +1,50 @@
 #!/bin/bash
-# run.sh - one part of `make check-long`; its argument is the part's name.
-# A part that ended well leaves the stamp check-long/NAME in the build folder.
-# The last line is "check-long NAME: ok", "... FAILED" or "... SKIPPED (reason
-# above)"; a skipped part leaves no stamp.  Exit: 0 ok or skipped, 1 failed, 2 usage.
-# Environment: SLEET_SRC, SLEET_BUILD; MAKE; JOBS (2).
+# run.sh - the parts of `make check-long`; its arguments are their names.
+# A part that ended well leaves the stamp check-long/NAME in the build folder, and every
+# part its output in check-long/NAME.log.  The last lines, one a part, are
+# "check-long NAME: ok, 12 s", "... FAILED" or "... SKIPPED: REASON"; a skipped part leaves no stamp.
+# Exit: 0 all ok or skipped, 1 some failed, 2 usage.
+# Environment: SLEET_SRC, SLEET_BUILD; MAKE; JOBS (2); SLEET_RESUME (programs: a part
+# whose stamp is newer than all of them is not run again).
 set -u
 src=${SLEET_SRC:?set SLEET_SRC to the source tree}
 build=${SLEET_BUILD:?set SLEET_BUILD to the build folder}
 jobs=${JOBS:-2}
 make=${MAKE:-make}
 state=$build/check-long
+
+# Build the tree once more in check-long/NAME, with its checks, and stay there.
+other_build() { # NAME CONFIGURE-ARGUMENTS...
+    local folder=$state/$1.build
+    shift
+    mkdir -p "$folder" && cd "$folder" || return 1
+    if [ ! -e Makefile ] || [ "$src/configure" -nt config.status ]; then
+        "$src/configure" -q --enable-werror "$@" || return 1
+    fi
+    "$make" -s --no-print-directory -j"$jobs" all && "$make" -s --no-print-directory -j"$jobs" check TESTS=
+}
+last_line() { # COMMAND...: the output only where it fails
+    local log=$state/${FUNCNAME[1]}.out status=0
+    "$@" >"$log" 2>&1 || status=$?
+    case $status in
+    0 | 77) grep -a '[[:alnum:]]' "$log" | tail -n 1 ;;
+    *) grep -avE '^(ok|PASS)' "$log" | tail -n 60 ;;
+    esac
+    return $status
+}
+
+# The tarball holds all that a build and `make check` need, in read-only sources.  root is
+# stopped by file modes only without the capability to override them.
+part_distcheck() {
+    local drop=()
+    [ "$(id -u)" -ne 0 ] || drop=(setpriv --bounding-set=-dac_override,-dac_read_search --)
+    last_line "${drop[@]}" "$make" -C "$build" --no-print-directory distcheck
+}
+
+# The unit and simulator tests as clang builds them.
+part_clang() {
+    other_build clang CC=clang --disable-shared && last_line ./unit && last_line ./simtest
+}
 
 # The engines' memory stays flat over 10,000 rounds.
 part_memory() {
@@ -37,50 +72,102 @@ part_big() { timeout -k 10 900 "$src/tests/long/big.sh"; }
 part_seeds() {
     local seed status=0
     for seed in $(seq 2 21); do
-        if SLEET_TEST_SEED=$seed "$build/simtest" >"$state/seed.log" 2>&1; then
-            echo "seed $seed: $(tail -n 1 "$state/seed.log")"
-        else
-            grep -avE '^(ok|PASS)' "$state/seed.log" | head -n 60
+        printf 'seed %d: ' "$seed"
+        SLEET_TEST_SEED=$seed last_line "$build/simtest" || {
             echo "seed $seed: FAILED: SLEET_TEST_SEED=$seed simtest"
             status=1
-        fi
+        }
     done
     return $status
 }
 
-# The unit and simulator tests under ASan and UBSan, all repeats.
+# The unit and simulator tests under ASan and UBSan, all repeats; then real daemons.
 part_sanitizers() {
-    local folder=$state/sanitizers
-    mkdir -p "$folder" && cd "$folder" || return 1
-    if [ ! -e Makefile ]; then
-        "$src/configure" -q --enable-werror --enable-asan --enable-ubsan --disable-shared || return 1
+    other_build sanitizers --enable-asan --enable-ubsan --disable-shared &&
+        last_line ./unit && last_line ./simtest && end_to_end
+}
+
+# The same under ThreadSanitizer, a tenth of the repeats.
+part_threads() {
+    other_build threads --enable-tsan --disable-shared && export SLEET_TEST_FAST=1 &&
+        last_line ./unit && last_line ./simtest && end_to_end
+}
+
+# Daemons and trainers of the build in this folder; a report of a sanitizer fails it.
+end_to_end() {
+    local reports=$PWD/reports status=0
+    rm -f "$reports".*
+    export SLEET_BUILD=$PWD OPENBLAS_NUM_THREADS=1 ASAN_OPTIONS=log_path=$reports \
+        TSAN_OPTIONS=log_path=$reports UBSAN_OPTIONS=print_stacktrace=1
+    last_line bash "$src/tests/e2e/loopback.sh" || status=$?
+    if compgen -G "$reports.*" >/dev/null; then
+        head -n 60 "$reports".*
+        return 1
     fi
-    "$make" -s --no-print-directory -j"$jobs" check TESTS= || return 1
-    env -u SLEET_TEST_FAST ./unit | tail -n 1 || return 1
-    env -u SLEET_TEST_FAST ./simtest | tail -n 1
+    return $status
+}
+
+# Each fuzz target searches for a minute, from its corpus on; finds are kept.
+part_fuzz() {
+    local name found status=0
+    other_build fuzz CC=clang --enable-fuzz --enable-asan --enable-ubsan --disable-shared || return 1
+    for name in datagram config idx control; do
+        found=$state/fuzz.build/found/$name
+        mkdir -p "$found"
+        printf 'fuzz_%s: ' "$name"
+        last_line ./fuzz_$name -max_total_time="${SLEET_FUZZ_SECONDS:-60}" -timeout=10 \
+            -artifact_prefix="$found-" "$found" "$src/tests/fuzz/corpus/$name" || status=1
+    done
+    return $status
 }
 
 # Every wilful fault put into the sources is found by a test.
 part_mutants() { "$make" -C "$build" --no-print-directory mutants; }
 
+# Was the part done since the programs were built?
+done_already() { # NAME
+    local program
+    [ -n "${SLEET_RESUME:-}" ] && [ -e "$state/$1" ] || return 1
+    for program in $SLEET_RESUME; do
+        [ ! "$build/$program" -nt "$state/$1" ] || return 1
+    done
+}
+
+run() { # NAME: adds to $summary
+    local name=$1 status start=$SECONDS
+    if done_already "$name"; then
+        summary+=("check-long $name: ok, kept of $(cat "$state/$name")")
+        return
+    fi
+    echo "check-long $name: starts"
+    rm -f "$state/$name"
+    (unset MAKEFLAGS MFLAGS MAKELEVEL && "part_$name") 2>&1 | tee "$state/$name.log"
+    status=${PIPESTATUS[0]}
+    case $status in
+    0)
+        date -u +%FT%TZ >"$state/$name" || exit 1
+        summary+=("check-long $name: ok, $((SECONDS - start)) s")
+        ;;
+    77) summary+=("check-long $name: SKIPPED: $(tail -n 1 "$state/$name.log")") ;;
+    *)
+        summary+=("check-long $name: FAILED, see $state/$name.log")
+        failed=1
+        ;;
+    esac
+}
+
 set -o pipefail
-name=${1:-}
-if [ $# -ne 1 ] || ! declare -F "part_$name" >/dev/null; then
-    echo "usage: run.sh memory | accuracy | daemons | big | seeds | sanitizers | mutants" >&2
+summary=() failed=0
+for name in "$@"; do
+    declare -F "part_$name" >/dev/null || set --
+done
+if [ $# -eq 0 ]; then
+    echo "usage: run.sh PART..., of $(declare -F | sed -n 's/.* part_//p' | paste -sd' ')" >&2
     exit 2
 fi
 mkdir -p "$state" || exit 1
-rm -f "$state/$name"
-(unset MAKEFLAGS MFLAGS && "part_$name")
-status=$?
-case $status in
-0)
-    date -u +%FT%TZ >"$state/$name" || exit 1
-    echo "check-long $name: ok"
-    ;;
-77) echo "check-long $name: SKIPPED (reason above)" ;;
-*)
-    echo "check-long $name: FAILED"
-    exit 1
-    ;;
-esac
+for name in "$@"; do
+    run "$name"
+done
+printf '%s\n' "${summary[@]}"
+exit $failed
