@@ -5,6 +5,7 @@
     X(model) \
     X(path) \
     X(replay) \
+    X(scenario) \
     X(strategy) \
     X(tensor) \
     X(train) \

@@ -1,0 +1,95 @@
+/* expect.c - what came out against what was expected. */
+#include "scenario/scenario.h"
+#include <math.h>
+#include <string.h>
+
+void scenario_nodes_text(uint32_t nodes, char *out, size_t len)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int i = 0; i < SCENARIO_NODES_MAX && used < len; i++)
+        if (nodes & 1u << i)
+            used += (size_t)snprintf(out + used, len - used, used ? " %d" : "%d", i + 1);
+}
+
+void scenario_link_text(const struct scenario_link *l, char *out, size_t len)
+{
+    const struct {
+        const char *before;
+        double value;
+        const char *unit;
+    } parts[] = {
+        {"", l->delay_ms, "ms"},
+        {"+-", l->jitter_ms, "ms"},
+        {"loss ", 100 * l->loss, "%"},
+        {"bursts ", 100 * l->gemodel_p, "%"},
+        {"ended by ", 100 * l->gemodel_r, "%"},
+        {"duplicate ", 100 * l->duplicate, "%"},
+        {"corrupt ", 100 * l->corrupt, "%"},
+        {"reorder ", 100 * l->reorder, "%"},
+        {"", l->rate_mbit, "Mbit/s"},
+        {"queue ", l->queue_kb, "kB"},
+    };
+    size_t used = 0;
+    snprintf(out, len, "perfect");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && used < len; i++)
+        if (parts[i].value > 0)
+            used += (size_t)snprintf(out + used, len - used, "%s%s%g %s", used ? ", " : "",
+                                     parts[i].before, parts[i].value, parts[i].unit);
+}
+
+void scenario_expect_text(const struct scenario_expect *e, char *out, size_t len)
+{
+    char nodes[3 * SCENARIO_NODES_MAX] = "";
+    if (e->nodes && e->nodes != UINT32_MAX)
+        scenario_nodes_text(e->nodes, nodes, sizeof nodes);
+    snprintf(out, len, "%s%s%s %s %g", scenario_metric_names[e->metric], nodes[0] ? " " : "", nodes,
+             e->op == '>'   ? ">="
+             : e->op == '<' ? "<="
+                            : "=",
+             e->value);
+}
+
+double scenario_worst(const struct scenario *s, const struct scenario_expect *e,
+                      scenario_values values)
+{
+    double worst = NAN, far = -1;
+    for (int i = 0; i < (int)s->nodes; i++) {
+        double v = values[e->metric][i];
+        if (e->nodes && !(e->nodes & 1u << i))
+            continue;
+        if (isnan(v))
+            return NAN;
+        double beyond = e->op == '>'   ? e->value - v
+                        : e->op == '<' ? v - e->value
+                                       : fabs(v - e->value);
+        if (isnan(worst) || beyond > far) {
+            far = beyond;
+            worst = v;
+        }
+    }
+    return worst;
+}
+
+bool scenario_holds(const struct scenario_expect *e, double worst)
+{
+    return e->op == '>' ? worst >= e->value : e->op == '<' ? worst <= e->value : worst == e->value;
+}
+
+struct scenario_verdict scenario_check(const struct scenario *s, scenario_values values, FILE *out)
+{
+    struct scenario_verdict v = {0, 0};
+    for (int i = 0; i < s->expects; i++) {
+        const struct scenario_expect *e = &s->expect[i];
+        char text[128], found[32] = "not measured";
+        double worst = scenario_worst(s, e, values);
+        bool holds = !isnan(worst) && scenario_holds(e, worst);
+        if (!isnan(worst))
+            snprintf(found, sizeof found, "%.6g", worst);
+        scenario_expect_text(e, text, sizeof text);
+        fprintf(out, "  %s: %s (%s)\n", holds ? "ok" : "FAILED", text, found);
+        v.passed += holds;
+        v.failed += !holds;
+    }
+    return v;
+}
