@@ -168,9 +168,10 @@ static int train(struct run *r)
             if (status != EXIT_OK)
                 return status;
             /* Rounds missed were the others' steps: stay with their schedule. */
-            uint64_t left = r->sgd.steps - r->line.step;
-            if (r->rounds_here > 1)
-                r->line.step += report.skipped < left ? report.skipped : left;
+            uint64_t left = r->sgd.steps - r->line.step, missed = report.skipped;
+            if (r->rounds_here <= 1) /* --late: the others' step, if it is further on */
+                missed = r->o->late && report.round > r->line.step ? report.round - r->line.step : 0;
+            r->line.step += missed < left ? missed : left;
         }
         tell(r, before);
         int status = train_checkpoint_step(&state, before, r->line.step);

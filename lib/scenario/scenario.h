@@ -149,12 +149,14 @@ bool scenario_load(struct scenario *, const char *path, FILE *errors);
 uint32_t scenario_steps(const struct scenario *);
 uint32_t scenario_parameters(const struct scenario *);
 
-/* Print one line for each expectation, "  ok: ..." or "  FAILED: ...", and count. */
+/* Print one line for each expectation, "  ok: ..." or "  FAILED: ...", and count.  Metrics in
+ * the mask `left_out` are said to be left out, and not counted. */
 struct scenario_verdict {
     int passed, failed;
 };
 typedef double scenario_values[METRIC_COUNT][SCENARIO_NODES_MAX];
-struct scenario_verdict scenario_check(const struct scenario *, scenario_values, FILE *out);
+struct scenario_verdict scenario_check(const struct scenario *, scenario_values, uint32_t left_out,
+                                       FILE *out);
 /* The value of the node that is furthest from what is expected; NAN if one has none. */
 double scenario_worst(const struct scenario *, const struct scenario_expect *, scenario_values);
 bool scenario_holds(const struct scenario_expect *, double worst);

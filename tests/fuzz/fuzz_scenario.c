@@ -27,7 +27,7 @@ static void check_accepted(const struct scenario *s, FILE *null)
     for (int m = 0; m < METRIC_COUNT; m++)
         for (int i = 0; i < SCENARIO_NODES_MAX; i++)
             values[m][i] = i % 2 ? NAN : 1;
-    struct scenario_verdict v = scenario_check(s, values, null);
+    struct scenario_verdict v = scenario_check(s, values, 0, null);
     if (v.passed + v.failed != s->expects)
         abort();
 }

@@ -85,12 +85,15 @@ static void expectations_and_their_worst(void)
     CHECK_EQ(scenario_worst(&s, &s.expect[1], v), 3);
     FILE *null = fopen("/dev/null", "w");
     REQUIRE(null != NULL);
-    struct scenario_verdict got = scenario_check(&s, v, null);
+    struct scenario_verdict got = scenario_check(&s, v, 0, null);
     CHECK_EQ(got.passed, 2);
     CHECK_EQ(got.failed, 1);
     v[METRIC_DONE][2] = NAN; /* a node without a value does not pass */
-    got = scenario_check(&s, v, null);
+    got = scenario_check(&s, v, 0, null);
     CHECK_EQ(got.failed, 2);
+    got = scenario_check(&s, v, 1u << METRIC_DONE, null);
+    CHECK_EQ(got.passed, 1);
+    CHECK_EQ(got.failed, 1);
     fclose(null);
     char text[128];
     scenario_expect_text(&s.expect[1], text, sizeof text);
