@@ -79,7 +79,7 @@ static size_t trainer_words(const struct lab *lab, const struct lab_node *n, con
                    {"--batch", w->batch},        {"--hidden", w->hidden},
                    {"--lr", w->lr},              {"--deadline", w->deadline_s},
                    {"--min-nodes", w->min_nodes}, {"--min-wait", w->min_wait_s},
-                   {"--seed", lab->s->seed}};
+                   {"--seed", lab->s->seed},      {"--step-time", w->step_ms / 1000}};
     size_t words = 1;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         snprintf(values[i], sizeof values[i], "%.10g", options[i].value);
@@ -112,6 +112,10 @@ static bool start_trainer(struct lab *lab, struct lab_node *n)
     n->trainer = (struct lab_proc){.pid = lab_spawn(argv, env, n->ns, fds[1])};
     n->out = fds[0];
     n->len = 0;
+    if (!n->lines) {
+        node_path(lab, n->number, "jsonl", control, sizeof control);
+        n->lines = fopen(control, "we");
+    }
     close(fds[1]);
     return n->trainer.pid > 0 || fail(lab);
 }
@@ -220,6 +224,8 @@ static void on_line(struct lab *lab, struct lab_node *n)
     n->len = 0;
     line = n->line[0] == '{' ? cJSON_Parse(n->line) : NULL;
     const cJSON *event = cJSON_GetObjectItem(line, "event");
+    if (n->lines)
+        fprintf(n->lines, "%s\n", n->line);
     if (!line && strstr(n->line, "sleet-train: ") == n->line && !strstr(n->line, "MLP"))
         lab_say("node %d: %s", n->number, n->line); /* a sentence of the trainer */
     if (cJSON_IsString(event) && strcmp(event->valuestring, "step") == 0)

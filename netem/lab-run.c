@@ -228,10 +228,26 @@ static bool prepare(struct lab *lab)
     return ok && lab->signals >= 0;
 }
 
-static void tidy(struct lab *lab)
+/* Logs and lines of the nodes into KEEP/SCENARIO. */
+static void keep_files(const struct lab *lab, const char *keep)
+{
+    char to[512];
+    snprintf(to, sizeof to, "%s/%s", keep, lab->s->name);
+    const char *make[] = {"mkdir", "-p", to, NULL};
+    const char *move[] = {"find", lab->dir, "-type", "f", "-exec", "cp", "-t", to, "{}", "+", NULL};
+    if (lab_must(make, NULL))
+        lab_must(move, NULL);
+}
+
+static void tidy(struct lab *lab, const char *keep)
 {
     const char *argv[] = {"rm", "-rf", lab->dir, NULL};
     end_all(lab);
+    for (int i = 0; i < LAB_NODES; i++)
+        if (lab->node[i].lines)
+            fclose(lab->node[i].lines);
+    if (keep)
+        keep_files(lab, keep);
     net_down();
     lab_exec(argv, NULL, NULL);
     close(lab->signals);
@@ -293,7 +309,7 @@ void lab_play(const struct scenario *s, const struct lab_backend *backend,
             judge(&lab, o, tally);
     }
     tally->stopped = lab.stop;
-    tidy(&lab);
+    tidy(&lab, o->keep);
 }
 
 /* ---- a prompt ------------------------------------------------------------------------- */
@@ -319,6 +335,6 @@ int lab_shell(const struct scenario *s, const struct lab_backend *backend)
         const char *bash[] = {"bash", "--norc", "-i", NULL};
         status = lab_attach(bash, NULL);
     }
-    tidy(&lab);
+    tidy(&lab, NULL);
     return ok && status >= 0 ? LAB_OK : LAB_FAILED;
 }

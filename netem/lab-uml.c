@@ -165,9 +165,10 @@ static void copy_json(const char *job, const char *to)
     free(text);
 }
 
-int uml_run(int argc, char **argv, const char *json, double limit_s, bool shell)
+int uml_run(int argc, char **argv, const struct lab_options *o, double limit_s, bool shell)
 {
-    char prefix[64], job[128], json_path[160], option[] = "--json", *words[ARGS_MAX];
+    char prefix[64], job[128], json_path[160], *keep = NULL, *words[ARGS_MAX];
+    char json_option[] = "--json", keep_option[] = "--keep";
     const char *tmp = getenv("TMPDIR");
     int code = LAB_FAILED, n = 0;
     job_prefix(prefix);
@@ -177,19 +178,24 @@ int uml_run(int argc, char **argv, const char *json, double limit_s, bool shell)
         return LAB_FAILED;
     }
     job_path(job, "json", json_path, sizeof json_path);
-    for (; n < argc && n < ARGS_MAX - 3; n++)
+    for (; n < argc && n < ARGS_MAX - 5; n++)
         words[n] = argv[n];
-    if (json) {
-        words[n++] = option;
+    if (o->json) {
+        words[n++] = json_option;
         words[n++] = json_path;
+    }
+    if (o->keep && (keep = realpath(o->keep, NULL))) {
+        words[n++] = keep_option;
+        words[n++] = keep;
     }
     pid_t pid = write_args(job, n, words) ? boot(job, shell) : -1;
     if (shell && pid >= 0)
         code = result(job);
     else if (pid > 0 && follow(pid, job, limit_s))
         code = result(job);
-    if (json)
-        copy_json(job, json);
+    if (o->json)
+        copy_json(job, o->json);
+    free(keep);
     remove_job(job);
     return code;
 }

@@ -26,6 +26,7 @@ static const char usage_text[] =
     "                uml     netem of a User-Mode Linux guest; needs no root\n"
     "                loss    loss and rate by nftables and tbf, no delay; needs root\n"
     "  --json FILE   append one object a scenario\n"
+    "  --keep DIR    logs and the trainers' lines into this folder, one a scenario\n"
     "  --wait S      wait so long for another lab to end (0)\n"
     "Exit: 0 all held, 1 something failed, 2 usage, 3 no such backend here, 4 another lab runs\n";
 
@@ -165,7 +166,7 @@ static int play_in_guest(struct list *l, double limit_s, const struct lab_option
     char *argv[SCENARIOS_MAX + 2] = {program, shell ? prompt : run};
     for (int i = 0; i < l->count; i++)
         argv[i + 2] = l->path[i];
-    return uml_run(l->count + 2, argv, o->json, limit_s, shell);
+    return uml_run(l->count + 2, argv, o, limit_s, shell);
 }
 
 static int run(struct list *l, const struct lab_options *o, bool shell)
@@ -238,6 +239,7 @@ static int lab_main(int argc, char **argv)
 {
     static const struct option known[] = {{"backend", required_argument, NULL, 'b'},
                                           {"json", required_argument, NULL, 'j'},
+                                          {"keep", required_argument, NULL, 'k'},
                                           {"wait", required_argument, NULL, 'w'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
@@ -250,6 +252,8 @@ static int lab_main(int argc, char **argv)
             o.backend = optarg;
         else if (c == 'j')
             o.json = optarg;
+        else if (c == 'k' && access(optarg, W_OK) == 0)
+            o.keep = optarg;
         else if (c != 'w' || !number(optarg, &o.wait_s))
             return c == '?' ? LAB_USAGE : usage("wrong value of an option: ", optarg);
     }

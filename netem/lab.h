@@ -26,6 +26,7 @@ enum lab_exit { LAB_OK, LAB_FAILED, LAB_USAGE, LAB_NO_BACKEND, LAB_BUSY };
 struct lab_options {
     const char *backend; /* auto, kernel, uml, loss */
     const char *json;    /* a file for one object a scenario, or NULL */
+    const char *keep;    /* a folder for logs and the trainers' lines, or NULL */
     double wait_s;       /* for another lab to end */
     bool guest;          /* this process runs in a guest of its own */
 };
@@ -93,6 +94,7 @@ struct lab_node {
     int number, ns;
     struct lab_proc daemon, trainer;
     int out; /* of the trainer, -1: none */
+    FILE *lines; /* a copy of its output */
     char line[8192];
     size_t len;
     bool waiting;   /* the trainer starts as soon as the daemon answers */
@@ -150,7 +152,7 @@ int lab_shell(const struct scenario *, const struct lab_backend *);
 
 bool uml_available(char *why, size_t len);
 /* Boot a guest that runs this program with these arguments: its exit code. */
-int uml_run(int argc, char **argv, const char *json, double limit_s, bool shell);
+int uml_run(int argc, char **argv, const struct lab_options *, double limit_s, bool shell);
 /* The first process of a guest; does not return. */
 void uml_init(const char *job, int (*program)(int argc, char **argv));
 void uml_reap(void); /* guests and folders of labs that were killed */

@@ -148,11 +148,20 @@ static void tell(struct run *r, uint64_t before)
     }
 }
 
+/* A step that is done sooner waits for its time to pass. */
+static void fill_time(const struct run *r, double began)
+{
+    double left = began + r->o->step_time - train_clock();
+    if (left > 0)
+        usleep((useconds_t)(left * 1e6));
+}
+
 static int train(struct run *r)
 {
     const struct train_state state = state_of(r);
     while (r->line.step < r->sgd.steps) {
         uint64_t before = r->line.step;
+        double began = train_clock();
         r->line.rate = sgd_rate(&r->sgd, before);
         r->line.loss = learner_step(&r->learner, &r->walk, r->o, &r->sgd, before, r->params,
                                     r->momentum);
@@ -162,6 +171,7 @@ static int train(struct run *r)
             return train_diverged(&r->print, r->line.step, r->line.rate);
         r->tally->loss_sum += r->line.loss;
         r->tally->loss_count++;
+        fill_time(r, began);
         if (r->ctx) {
             sleet_report report;
             int status = average(r, false, &report);

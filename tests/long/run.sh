@@ -68,6 +68,17 @@ part_daemons() {
 # A tensor of more than 2^29 elements between two daemons; at most 15 minutes.
 part_big() { timeout -k 10 900 "$src/tests/long/big.sh"; }
 
+# All scenarios on real links; what each node said is kept.
+part_lab() {
+    mkdir -p "$state/lab-nodes" && rm -f "$state/lab.json"
+    "$build/lab" run all --wait 1800 --json "$state/lab.json" --keep "$state/lab-nodes"
+    case $? in
+    3) return 77 ;; # neither netem nor a guest
+    0) return 0 ;;
+    *) return 1 ;;
+    esac
+}
+
 # The simulator's tests under 20 more seeds.
 part_seeds() {
     local seed status=0

@@ -1,0 +1,109 @@
+#!/bin/bash
+# lab.sh - the lab: its refusals, and scenarios on real links in one guest boot.
+# Arguments: the cases to run, of faults scenarios user twice (all).
+# Needs the build folder in SLEET_BUILD or BUILDDIR, dataset-fashion-mnist, and a kernel
+# with netem or User-Mode Linux.  Waits for another lab on this machine.
+set -u
+build=${SLEET_BUILD:-${BUILDDIR:?set SLEET_BUILD or BUILDDIR to the build folder}}
+data=${SLEET_DATA:-/usr/share/datasets/fashion-mnist}
+lab=$build/lab
+[ -x "$lab" ] || { echo "lab: $lab is not built"; exit 77; }
+[ -d "$data" ] || { echo "lab: no data in $data (package dataset-fashion-mnist)"; exit 77; }
+
+work=$(mktemp -d) || exit 1
+passed=0 failed=0 run=
+finish() {
+    [ -n "$run" ] && kill -TERM "$run" 2>/dev/null && wait "$run" 2>/dev/null
+    rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 1' INT TERM
+
+ok() { # WHAT CONDITION...
+    local what=$1
+    shift
+    if "$@"; then
+        echo "ok: $what"
+        passed=$((passed + 1))
+    else
+        echo "FAILED: $what"
+        [ -s "$work/out" ] && sed 's/^/    /' "$work/out"
+        failed=$((failed + 1))
+    fi
+}
+says() { # CODE TEXT ARGUMENTS...: the lab ends with CODE and says TEXT
+    local code=$1 text=$2
+    shift 2
+    "$lab" "$@" >"$work/out" 2>&1
+    [ $? -eq "$code" ] && grep -q -- "$text" "$work/out"
+}
+
+# A run of a few seconds beyond the boot.
+small() { # FILE EXPECTATION
+    printf '%s\n' '[nodes]' 'count = 2' '[workload]' 'samples = 640' 'epochs = 1' '[expect]' "$2" >"$1"
+}
+
+faults_case() {
+    printf '[nodes]\ncount = 4\n[expect]\nspeed >= 1\n' >"$work/bad.ini"
+    ok "faults: no command" says 2 "a command is missing"
+    ok "faults: unknown command" says 2 "unknown command" explode
+    ok "faults: unknown scenario" says 2 "lab list shows the scenarios" run no-such-scenario
+    ok "faults: unknown backend" says 2 "wrong value of an option" run clean --backend fast
+    ok "faults: a bad scenario is named with its line" says 2 "bad.ini:4: " run "$work/bad.ini"
+    ok "faults: list names the scenarios" says 0 "^freeze-one " list
+}
+
+scenarios_case() {
+    local line
+    "$lab" run clean loss-10 freeze-one kill-one --wait 200 >"$work/out" 2>&1
+    code=$?
+    if [ $code -eq 3 ]; then
+        tail -n 1 "$work/out"
+        exit 77
+    fi
+    cat "$work/out"
+    line=$(grep -aE '^lab: [0-9]+ passed, [0-9]+ failed$' "$work/out" | tail -n 1)
+    : >"$work/out"
+    if [ -n "$line" ]; then
+        set -- $line
+        passed=$((passed + $2)) failed=$((failed + $4))
+    fi
+    ok "scenarios: the lab came to its end and its exit code is $code" [ -n "$line" -a $code -eq $((${4:-1} > 0)) ]
+}
+
+# What is expected wrongly fails; one lab keeps another out.
+twice_case() {
+    small "$work/wrong.ini" "steps = 1000"
+    "$lab" run "$work/wrong.ini" --wait 200 >"$work/first" 2>&1 &
+    run=$!
+    until grep -q "backend" "$work/first" || ! kill -0 $run 2>/dev/null; do sleep 0.1; done
+    ok "twice: a second lab is refused with a sentence" says 4 "another lab runs" run clean
+    wait $run
+    code=$? run=
+    cp "$work/first" "$work/out"
+    ok "twice: the first fails as its expectation does" \
+        grep -q "FAILED: steps = 1000 (10)" "$work/out"
+    ok "twice: with exit code 1 (was $code)" [ $code -eq 1 ]
+}
+
+user_case() {
+    local home=$work/home
+    if [ "$(id -u)" -ne 0 ] || ! setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$lab"; then
+        echo "user: left out: needs root, and a build folder that everybody may read"
+        return
+    fi
+    mkdir "$home" && chown 65534:65534 "$home" && chmod 711 "$work"
+    small "$home/small.ini" "done = 1"
+    setpriv --reuid=65534 --regid=65534 --clear-groups env HOME="$home" TMPDIR="$home" \
+        "$lab" run "$home/small.ini" --wait 200 >"$work/out" 2>&1
+    code=$?
+    ok "user: an ordinary user runs a scenario (exit code $code)" [ $code -eq 0 ]
+    ok "user: nothing is left of it" [ "$(ls "$home")" = small.ini ]
+}
+
+[ $# -gt 0 ] || set -- faults scenarios twice user
+for name in "$@"; do
+    "${name}_case"
+done
+echo "lab: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]
