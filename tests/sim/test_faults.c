@@ -123,6 +123,33 @@ static void halves_heal(void)
     }
 }
 
+/* One that is cut off makes many rounds alone in the time of the others' few; it comes
+ * back to their rounds and does not hold them up. */
+static void a_hasty_one_returns(void)
+{
+    struct sim_config config = {.nodes = 4, .seed = test_seed(), .link = CLEAN_LINK};
+    struct sim_link up = CLEAN_LINK;
+    sleet_rng rng = {config.seed};
+    cluster *c = ready_cluster(&config, counts, TENSORS);
+    REQUIRE(c);
+    cut(cluster_sim(c), 3, true);
+    run_rounds(c, &rng, 10);
+    for (uint32_t i = 0; i < 3; i++)
+        cluster_set_active(c, i, false);
+    run_rounds(c, &rng, 100);
+    for (uint32_t i = 0; i < 3; i++)
+        cluster_set_active(c, i, true);
+    sim_set_link(cluster_sim(c), SIM_ALL, SIM_ALL, &up);
+    bool back = false;
+    for (int round = 0; round < ROUNDS_TO_RETURN && !back; round++) {
+        run_rounds(c, &rng, 1);
+        back = identical(c) && all_complete(c);
+    }
+    CHECK(back);
+    CHECK_EQ(cluster_overdue(c), 0);
+    cluster_free(c);
+}
+
 /* One trainer pauses for a long time, as a daemon without work does. */
 static void a_joiner_catches_up(void)
 {
@@ -143,6 +170,7 @@ static void a_joiner_catches_up(void)
 TEST_SUITE(faults) = {
     TEST(one_node_fails_and_returns),
     TEST(halves_heal),
+    TEST(a_hasty_one_returns),
     TEST(a_joiner_catches_up),
     TEST_END,
 };

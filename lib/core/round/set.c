@@ -313,6 +313,18 @@ static void report_nothing(struct set *s, const struct env *e, uint64_t number, 
     drop_pending(s);
 }
 
+/* Members of the same model are out of reach, not gone: their rounds go on elsewhere. */
+static bool cut_off(const struct set *s, const struct env *e)
+{
+    for (uint32_t i = 1; i < e->n; i++) {
+        const struct member *m = &e->members[i];
+        const struct member_set *theirs = &m->sets[s->handle];
+        if (m->session && !m->alive && !m->left && theirs->established && theirs->lineage == s->lineage)
+            return true;
+    }
+    return false;
+}
+
 /* Pin a group and join, or answer at once where there is nobody; DESIGN 5.1. */
 void set_retry_start(struct set *s, const struct env *e, sleet_time now)
 {
@@ -344,6 +356,10 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
     if (!set_group(s, e, number, &g)) {
         if (late)
             answer_alone(s, e, SLEET_JOINING | SLEET_DEADLINE, 0, now);
+        return;
+    }
+    if (g.n == 1 && !find(s, number) && cut_off(s, e)) {
+        answer_alone(s, e, SLEET_ALONE, 0, now); /* uses up no number */
         return;
     }
     if (g.n == 1 && !find(s, number)) {
