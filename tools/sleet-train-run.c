@@ -22,8 +22,9 @@ struct run {
     struct train_done done;
     struct train_tally *tally; /* the one in `done` */
     double started;
-    uint64_t rounds_here; /* of this process */
     uint64_t stalls_in_a_row;
+    uint64_t base; /* the job's round before this training's first step */
+    bool based;
     struct train_line line;
 };
 
@@ -119,7 +120,6 @@ static int average(struct run *r, bool exact, sleet_report *report)
     r->stalls_in_a_row = 0;
     r->line.round = report->round;
     r->line.coverage = report->coverage;
-    r->rounds_here++;
     tally_round(r->tally, report->coverage, report->skipped);
     return EXIT_OK;
 }
@@ -133,7 +133,7 @@ static bool evaluation_due(const struct run *r)
 static void tell(struct run *r, uint64_t before)
 {
     uint64_t per_epoch = r->print.steps_per_epoch, step = r->line.step;
-    bool ended = step / per_epoch != before / per_epoch;
+    bool ended = step / per_epoch > before / per_epoch;
     r->line.epoch = (uint32_t)((step - 1) / per_epoch) + 1;
     r->line.seconds = train_clock() - r->started;
     r->line.accuracy = -1;
@@ -146,6 +146,22 @@ static void tell(struct run *r, uint64_t before)
         train_print_epoch(&r->print, &epoch);
         r->tally->loss_sum = r->tally->loss_count = 0;
     }
+}
+
+/* The job's rounds are the steps of its schedule: one that was away goes on where the others
+ * are, also when it made more steps alone. */
+static void follow_job(struct run *r, const sleet_report *report)
+{
+    if (report->round == 0)
+        return; /* alone */
+    if (!r->based) {
+        r->based = true;
+        bool behind = r->o->late && report->round > r->line.step;
+        r->base = behind ? 0 : report->round - r->line.step;
+    }
+    r->line.step = report->round - r->base;
+    if (r->line.step > r->sgd.steps)
+        r->line.step = r->sgd.steps;
 }
 
 /* A step that is done sooner waits for its time to pass. */
@@ -177,11 +193,7 @@ static int train(struct run *r)
             int status = average(r, false, &report);
             if (status != EXIT_OK)
                 return status;
-            /* Rounds missed were the others' steps: stay with their schedule. */
-            uint64_t left = r->sgd.steps - r->line.step, missed = report.skipped;
-            if (r->rounds_here <= 1) /* --late: the others' step, if it is further on */
-                missed = r->o->late && report.round > r->line.step ? report.round - r->line.step : 0;
-            r->line.step += missed < left ? missed : left;
+            follow_job(r, &report);
         }
         tell(r, before);
         int status = train_checkpoint_step(&state, before, r->line.step);
