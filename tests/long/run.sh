@@ -21,7 +21,10 @@ other_build() { # NAME CONFIGURE-ARGUMENTS...
     if [ ! -e Makefile ] || [ "$src/configure" -nt config.status ]; then
         "$src/configure" -q --enable-werror "$@" || return 1
     fi
-    "$make" -s --no-print-directory -j"$jobs" all && "$make" -s --no-print-directory -j"$jobs" check TESTS=
+    if ! "$make" -s --no-print-directory -j"$jobs" all check TESTS= >build.log 2>&1; then
+        tail -n 40 build.log
+        return 1
+    fi
 }
 last_line() { # COMMAND...: the output only where it fails
     local log=$state/${FUNCNAME[1]}.out status=0
