@@ -15,7 +15,7 @@
 #define HELP_EXIT 1
 #define USAGE_EXIT 3
 
-enum type { NUMBER, ADDRESS, TEXT, SECURITY, LIST, LEVEL };
+enum type { NUMBER, ADDRESS, TEXT, SECURITY, SWITCH, LIST, LEVEL };
 
 static const struct row {
     const char *section, *key;
@@ -193,7 +193,11 @@ static bool check_number(struct config *c, int id)
     double v = strtod(t, &end);
     if (end == t || isspace((unsigned char)*t) || *end || !isfinite(v) || v < rows[id].low || v > rows[id].high)
         return wrong(c, id, "a number from %g to %g is needed", rows[id].low, rows[id].high);
-    *(id == CONFIG_RATE ? &c->rate_mbit : id == CONFIG_KEEP ? &c->keep_mib : &c->loss) = v;
+    double *const field[CONFIG_COUNT] = {[CONFIG_RATE] = &c->rate_mbit,
+                                         [CONFIG_KEEP] = &c->keep_mib,
+                                         [CONFIG_LOSS] = &c->loss,
+                                         [CONFIG_RECEIVE_BUFFER] = &c->receive_buffer};
+    *field[id] = v;
     return true;
 }
 
@@ -236,6 +240,9 @@ static bool check_one(struct config *c, int id)
     case SECURITY:
         return strcmp(t, "none") == 0 ||
                wrong(c, id, "this version knows only none: nothing is encrypted or authenticated");
+    case SWITCH:
+        c->gso = strcmp(t, "auto") == 0;
+        return c->gso || strcmp(t, "off") == 0 || wrong(c, id, "auto or off is needed");
     case LIST:
         return check_list(c, id);
     case LEVEL:

@@ -15,6 +15,10 @@
       "UDP host:port; [host]:port for IPv6; no host: all addresses; port 0: any free one")  \
     X(CONTROL, "node", "control", TEXT, "", 0, 107,                                         \
       "path of the control socket; empty: $XDG_RUNTIME_DIR/sleet.sock or /tmp/sleet-UID.sock") \
+    X(GSO, "node", "gso", SWITCH, "auto", 0, 0,                                             \
+      "auto: bursts go to the kernel in one piece where it can cut them; off: one by one")  \
+    X(RECEIVE_BUFFER, "node", "receive_buffer", NUMBER, "8388608", 4096, 1000000000,        \
+      "bytes asked of the kernel for datagrams that wait to be read")                       \
     X(NAME, "job", "name", TEXT, "sleet", 1, 63, "the job's name, the same on all nodes")   \
     X(SECURITY, "job", "security", SECURITY, "none", 0, 0,                                  \
       "none: datagrams are neither encrypted nor authenticated")                            \
@@ -43,7 +47,8 @@ struct config {
     int rank[CONFIG_COUNT];     /* of the source, higher wins */
     /* The same, parsed: */
     uint64_t node_id, seed;
-    double rate_mbit, keep_mib, loss;
+    double rate_mbit, keep_mib, loss, receive_buffer;
+    bool gso;
     log_level level;
     bool check_only;
 };

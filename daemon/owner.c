@@ -1,4 +1,4 @@
-/* owner.c - port to inode by /proc/net/udp, inode to process by /proc/PID/fd. */
+/* owner.c - address to inode by /proc/net/udp, inode to process by /proc/PID/fd. */
 #include "owner.h"
 #include <dirent.h>
 #include <stdbool.h>
@@ -6,17 +6,40 @@
 #include <string.h>
 #include <unistd.h>
 
-static unsigned long inode_of(const char *table, uint16_t port)
+/* The address of a line of /proc/net/udp or udp6: each 32 bits as this machine reads them. */
+static bool read_address(const char *hex, sleet_addr *out)
 {
-    char line[512];
+    size_t words = strlen(hex) == 8 ? 1 : 4;
+    *out = (sleet_addr){.ip = {[10] = 0xff, [11] = 0xff}};
+    for (size_t i = 0; i < words; i++, hex += 8) {
+        unsigned word;
+        if (sscanf(hex, "%8x", &word) != 1)
+            return false;
+        memcpy(out->ip + (words == 1 ? 12 : 4 * i), &word, sizeof word);
+    }
+    return true;
+}
+
+static bool is_wildcard(const sleet_addr *a)
+{
+    static const uint8_t any6[16], any4[16] = {[10] = 0xff, [11] = 0xff};
+    return memcmp(a->ip, any6, 16) == 0 || memcmp(a->ip, any4, 16) == 0;
+}
+
+/* Of the socket that keeps others from `at`: of the same port, at the same address or all. */
+static unsigned long inode_of(const char *table, const sleet_addr *at)
+{
+    char line[512], hex[33];
     unsigned long found = 0;
     FILE *f = fopen(table, "re");
     while (f && !found && fgets(line, sizeof line, f)) {
-        unsigned local;
+        sleet_addr local;
+        unsigned port;
         unsigned long inode;
-        if (sscanf(line, " %*[^:]: %*[0-9A-Fa-f]:%x %*s %*s %*s %*s %*s %*s %*s %lu", &local,
-                   &inode) == 2 &&
-            local == port)
+        if (sscanf(line, " %*[^:]: %32[0-9A-Fa-f]:%x %*s %*s %*s %*s %*s %*s %*s %lu", hex, &port,
+                   &inode) == 3 &&
+            port == at->port && read_address(hex, &local) &&
+            (is_wildcard(&local) || is_wildcard(at) || memcmp(local.ip, at->ip, 16) == 0))
             found = inode;
     }
     if (f)
@@ -41,15 +64,17 @@ static bool holds(const char *pid, const char *want)
     return found;
 }
 
-void owner_of_port(uint16_t port, char *out, size_t cap)
+void owner_of_address(const sleet_addr *at, char *out, size_t cap)
 {
     char want[64], path[64], name[32] = "?";
-    unsigned long inode = inode_of("/proc/net/udp", port);
+    static const char *const tables[] = {"/proc/net/udp", "/proc/net/udp6"};
+    bool v6 = at->ip[10] != 0xff; /* its own kind first */
+    unsigned long inode = inode_of(tables[v6], at);
     if (!inode)
-        inode = inode_of("/proc/net/udp6", port);
+        inode = inode_of(tables[!v6], at);
     snprintf(want, sizeof want, "socket:[%lu]", inode);
     snprintf(out, cap, "; `ss -ulnp sport = :%u` as root names its owner, --listen takes another",
-             port);
+             at->port);
     DIR *proc = inode ? opendir("/proc") : NULL;
     for (struct dirent *e; proc && (e = readdir(proc));) {
         if (e->d_name[0] < '0' || e->d_name[0] > '9' || !holds(e->d_name, want))

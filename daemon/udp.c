@@ -105,33 +105,37 @@ const char *udp_resolve(const struct udp *u, const char *text, sleet_addr *out)
     return NULL;
 }
 
-static void set_options(struct udp *u)
+static void set_options(struct udp *u, const struct config *c)
 {
-    int on = 1, off = 0, want = UDP_RCVBUF;
+    int on = 1, off = 0, want = (int)c->receive_buffer, send = UDP_SNDBUF;
     socklen_t len = sizeof u->rcvbuf;
     if (u->inet6)
         setsockopt(u->fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     setsockopt(u->fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on);
     if (setsockopt(u->fd, SOL_SOCKET, SO_RCVBUFFORCE, &want, sizeof want))
         setsockopt(u->fd, SOL_SOCKET, SO_RCVBUF, &want, sizeof want);
-    if (setsockopt(u->fd, SOL_SOCKET, SO_SNDBUFFORCE, &want, sizeof want))
-        setsockopt(u->fd, SOL_SOCKET, SO_SNDBUF, &want, sizeof want);
+    if (setsockopt(u->fd, SOL_SOCKET, SO_SNDBUFFORCE, &send, sizeof send))
+        setsockopt(u->fd, SOL_SOCKET, SO_SNDBUF, &send, sizeof send);
     getsockopt(u->fd, SOL_SOCKET, SO_RCVBUF, &u->rcvbuf, &len);
-    if (u->rcvbuf < 2 * UDP_RCVBUF)
-        SAY(LOG_WARN, FAULT_LOCAL, "rcvbuf-small", F_U("bytes", u->rcvbuf / 2),
-            F_U("wanted", UDP_RCVBUF), F_S("fix", "sysctl -w net.core.rmem_max=8388608"));
+    if (u->rcvbuf < 2 * want) {
+        char fix[64];
+        snprintf(fix, sizeof fix, "sysctl -w net.core.rmem_max=%d", want);
+        SAY(LOG_WARN, FAULT_LOCAL, "rcvbuf-small", F_U("bytes", u->rcvbuf / 2), F_U("wanted", want),
+            F_S("fix", fix));
+    }
     u->gro = setsockopt(u->fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0;
     len = sizeof off;
-    u->gso = getsockopt(u->fd, IPPROTO_UDP, UDP_SEGMENT, &off, &len) == 0;
+    u->gso = c->gso && getsockopt(u->fd, IPPROTO_UDP, UDP_SEGMENT, &off, &len) == 0;
 }
 
-static bool open_socket(struct udp *u, const struct sockaddr_storage *addr, socklen_t len)
+static bool open_socket(struct udp *u, const struct config *c, const struct sockaddr_storage *addr,
+                        socklen_t len)
 {
     u->inet6 = addr->ss_family == AF_INET6;
     u->fd = socket(addr->ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (u->fd < 0)
         return false;
-    set_options(u);
+    set_options(u, c);
     return bind(u->fd, (const struct sockaddr *)addr, len) == 0;
 }
 
@@ -143,12 +147,12 @@ bool udp_open(struct udp *u, const struct config *c, uint64_t seed)
     *u = (struct udp){.fd = -1, .loss = c->loss, .rng = {seed}};
     int family = text[0] == ':' ? AF_INET6 : AF_UNSPEC;
     const char *why = look_up(text, family, AI_PASSIVE, &addr, &len);
-    bool ok = !why && open_socket(u, &addr, len);
+    bool ok = !why && open_socket(u, c, &addr, len);
     if (!ok && text[0] == ':' && (why || errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL)) {
         if (u->fd >= 0)
             close(u->fd);
         why = look_up(text, AF_INET, AI_PASSIVE, &addr, &len);
-        ok = !why && open_socket(u, &addr, len);
+        ok = !why && open_socket(u, c, &addr, len);
     }
     if (!ok) {
         char owner[128] = "";
@@ -157,7 +161,7 @@ bool udp_open(struct udp *u, const struct config *c, uint64_t seed)
         if (!why) {
             from_sockaddr(&at, &addr);
             if (error == EADDRINUSE)
-                owner_of_port(at.port, owner, sizeof owner);
+                owner_of_address(&at, owner, sizeof owner);
         }
         fprintf(stderr, "sleetd: cannot listen on %s (from %s): %s%s\n", text,
                 c->origin[CONFIG_LISTEN], why ? why : strerror(error), owner);

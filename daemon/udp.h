@@ -8,7 +8,7 @@
 
 #define UDP_BATCH 16                   /* messages a system call */
 #define UDP_MESSAGE_MAX 65536          /* bytes; coalesced by GRO */
-#define UDP_RCVBUF (8 * 1024 * 1024)   /* bytes asked of the kernel */
+#define UDP_SNDBUF (8 * 1024 * 1024)   /* bytes asked of the kernel */
 
 struct udp {
     int fd;
