@@ -3,39 +3,17 @@
 # Arguments: the cases to run, of faults scenarios user twice (all).
 # Needs the build folder in SLEET_BUILD or BUILDDIR, dataset-fashion-mnist, and a kernel
 # with netem or User-Mode Linux.  Waits for another lab on this machine.
-set -u
-build=${SLEET_BUILD:-${BUILDDIR:?set SLEET_BUILD or BUILDDIR to the build folder}}
+# shellcheck source=tests/e2e/lib.sh
+. "$(dirname "$0")/lib.sh" lab lab sleetd sleetctl sleet-train
 data=${SLEET_DATA:-/usr/share/datasets/fashion-mnist}
-lab=$build/lab
-[ -x "$lab" ] || { echo "lab: $lab is not built"; exit 77; }
+lab=$build/lab tail_lines=30
 [ -d "$data" ] || { echo "lab: no data in $data (package dataset-fashion-mnist)"; exit 77; }
 
-work=$(mktemp -d) || exit 1
-passed=0 failed=0 run=
-finish() {
-    [ -n "$run" ] && kill -TERM "$run" 2>/dev/null && wait "$run" 2>/dev/null
-    rm -rf "$work"
-}
-trap finish EXIT
-trap 'exit 1' INT TERM
-
-ok() { # WHAT CONDITION...
-    local what=$1
-    shift
-    if "$@"; then
-        echo "ok: $what"
-        passed=$((passed + 1))
-    else
-        echo "FAILED: $what"
-        [ -s "$work/out" ] && sed 's/^/    /' "$work/out"
-        failed=$((failed + 1))
-    fi
-}
 says() { # CODE TEXT ARGUMENTS...: the lab ends with CODE and says TEXT
     local code=$1 text=$2
     shift 2
-    "$lab" "$@" >"$work/out" 2>&1
-    [ $? -eq "$code" ] && grep -q -- "$text" "$work/out"
+    "$lab" "$@" >"$work/lab.out" 2>&1
+    [ $? -eq "$code" ] && grep -q -- "$text" "$work/lab.out"
 }
 
 # A run of a few seconds beyond the boot.
@@ -54,16 +32,16 @@ faults_case() {
 }
 
 scenarios_case() {
-    local line
-    "$lab" run clean loss-10 freeze-one kill-one --wait 200 >"$work/out" 2>&1
+    local line code
+    "$lab" run clean loss-10 freeze-one kill-one --wait 200 >"$work/lab.out" 2>&1
     code=$?
     if [ $code -eq 3 ]; then
-        tail -n 1 "$work/out"
+        tail -n 1 "$work/lab.out"
         exit 77
     fi
-    cat "$work/out"
-    line=$(grep -aE '^lab: [0-9]+ passed, [0-9]+ failed$' "$work/out" | tail -n 1)
-    : >"$work/out"
+    cat "$work/lab.out"
+    line=$(grep -aE '^lab: [0-9]+ passed, [0-9]+ failed$' "$work/lab.out" | tail -n 1)
+    : >"$work/lab.out"
     if [ -n "$line" ]; then
         set -- $line
         passed=$((passed + $2)) failed=$((failed + $4))
@@ -73,21 +51,22 @@ scenarios_case() {
 
 # What is expected wrongly fails; one lab keeps another out.
 twice_case() {
+    local run code
     small "$work/wrong.ini" "steps = 1000"
-    "$lab" run "$work/wrong.ini" --wait 200 >"$work/first" 2>&1 &
+    "$lab" run "$work/wrong.ini" --wait 200 >"$work/first.out" 2>&1 &
     run=$!
-    until grep -q "backend" "$work/first" || ! kill -0 $run 2>/dev/null; do sleep 0.1; done
+    until_true 200 said first.out "^lab: backend"
     ok "twice: a second lab is refused with a sentence" says 4 "another lab runs" run clean
     wait $run
-    code=$? run=
-    cp "$work/first" "$work/out"
+    code=$?
+    cp "$work/first.out" "$work/lab.out"
     ok "twice: the first fails as its expectation does" \
-        grep -q "FAILED: steps = 1000 (10)" "$work/out"
+        grep -q "FAILED: steps = 1000 (10)" "$work/lab.out"
     ok "twice: with exit code 1 (was $code)" [ $code -eq 1 ]
 }
 
 user_case() {
-    local home=$work/home
+    local home=$work/home code
     if [ "$(id -u)" -ne 0 ] || ! setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$lab"; then
         echo "user: left out: needs root, and a build folder that everybody may read"
         return
@@ -95,15 +74,11 @@ user_case() {
     mkdir "$home" && chown 65534:65534 "$home" && chmod 711 "$work"
     small "$home/small.ini" "done = 1"
     setpriv --reuid=65534 --regid=65534 --clear-groups env HOME="$home" TMPDIR="$home" \
-        "$lab" run "$home/small.ini" --wait 200 >"$work/out" 2>&1
+        "$lab" run "$home/small.ini" --wait 200 >"$work/lab.out" 2>&1
     code=$?
     ok "user: an ordinary user runs a scenario (exit code $code)" [ $code -eq 0 ]
     ok "user: nothing is left of it" [ "$(ls "$home")" = small.ini ]
 }
 
 [ $# -gt 0 ] || set -- faults scenarios twice user
-for name in "$@"; do
-    "${name}_case"
-done
-echo "lab: $passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+run_cases "$@"
