@@ -14,7 +14,10 @@
 
 static sigset_t child_mask;
 
-void lab_exec_init(void) { sigprocmask(SIG_SETMASK, NULL, &child_mask); }
+void lab_exec_init(void)
+{
+    sigprocmask(SIG_SETMASK, NULL, &child_mask);
+}
 
 double lab_now(void)
 {

@@ -38,7 +38,10 @@ static void delete_qdisc(const char *port)
     lab_exec(argv, NULL, NULL); /* fails where there is none yet */
 }
 
-static double queue_kb(const struct scenario_link *l) { return l->queue_kb > 0 ? l->queue_kb : QUEUE_KB; }
+static double queue_kb(const struct scenario_link *l)
+{
+    return l->queue_kb > 0 ? l->queue_kb : QUEUE_KB;
+}
 
 /* In a namespace that nobody else sees. */
 static bool works_aside(const char *const *argv)
@@ -82,7 +85,9 @@ static bool netem_set(int node, const struct scenario_link *l)
     double packets = LIMIT_PACKETS;
     net_port(node, port);
     if (l->rate_mbit > 0) /* what is on its way, and the queue */
-        packets = (l->rate_mbit * 125 * (l->delay_ms + l->jitter_ms) + queue_kb(l) * 1024) / PACKET_BYTES + 1;
+        packets = (l->rate_mbit * 125 * (l->delay_ms + l->jitter_ms) + queue_kb(l) * 1024) /
+                      PACKET_BYTES +
+                  1;
     lab_add(&t, "netem limit %.0f", ceil(packets));
     if (l->delay_ms > 0)
         lab_add(&t, " delay %gms %gms", l->delay_ms, l->jitter_ms);
@@ -123,10 +128,10 @@ static bool netem_count(int node, struct link_counts *out)
     return ok;
 }
 
-const struct lab_backend backend_kernel = {"kernel", "netem of this kernel", netem_available,
-                                           netem_suits, netem_set, netem_count, 0};
-const struct lab_backend backend_guest = {"uml", "netem of User-Mode Linux", netem_available,
-                                          netem_suits, netem_set, netem_count, 0};
+const struct lab_backend backend_kernel = {
+    "kernel", "netem of this kernel", netem_available, netem_suits, netem_set, netem_count, 0};
+const struct lab_backend backend_guest = {
+    "uml", "netem of User-Mode Linux", netem_available, netem_suits, netem_set, netem_count, 0};
 
 /* ---- loss and rate without netem ---------------------------------------------- */
 
@@ -179,20 +184,24 @@ static bool loss_set(int node, const struct scenario_link *l)
             node, node);
     lab_exec(argv, t.text, NULL); /* fails where there are none yet */
     t.len = 0;
-    lab_add(&t, "add table netdev " TABLE "\n"
-                "add chain netdev " TABLE " c%d { type filter hook egress device \"%s\" priority 0; }\n"
-                "flush chain netdev " TABLE " c%d\n"
-                "add counter netdev " TABLE " seen%d\nadd counter netdev " TABLE " lost%d\n",
+    lab_add(&t,
+            "add table netdev " TABLE "\n"
+            "add chain netdev " TABLE " c%d { type filter hook egress device \"%s\" priority 0; }\n"
+            "flush chain netdev " TABLE " c%d\n"
+            "add counter netdev " TABLE " seen%d\nadd counter netdev " TABLE " lost%d\n",
             node, port, node, node, node);
     lab_add(&t, "add rule netdev " TABLE " c%d counter name seen%d\n", node, node);
     if (l->loss > 0)
-        lab_add(&t, "add rule netdev " TABLE " c%d numgen random mod 1000000 < %.0f "
-                    "counter name lost%d drop\n", node, l->loss * 1e6, node);
+        lab_add(&t,
+                "add rule netdev " TABLE " c%d numgen random mod 1000000 < %.0f "
+                "counter name lost%d drop\n",
+                node, l->loss * 1e6, node);
     bool ok = lab_must(argv, t.text);
     free(t.text);
     delete_qdisc(port);
     if (ok && l->rate_mbit > 0)
-        ok = add_qdisc(port, "tbf rate %gmbit burst 16kb limit %.0f", l->rate_mbit, queue_kb(l) * 1024);
+        ok = add_qdisc(port, "tbf rate %gmbit burst 16kb limit %.0f", l->rate_mbit,
+                       queue_kb(l) * 1024);
     return ok;
 }
 
@@ -230,6 +239,8 @@ static bool loss_count(int node, struct link_counts *out)
     return true;
 }
 
-const struct lab_backend backend_loss = {"loss", "loss by nftables and rate by tbf, no delay",
-                                         loss_available, loss_suits, loss_set, loss_count,
-                                         1u << METRIC_RTT};
+const struct lab_backend backend_loss = {
+    "loss",          "loss by nftables and rate by tbf, no delay",
+    loss_available,  loss_suits,
+    loss_set,        loss_count,
+    1u << METRIC_RTT};

@@ -67,7 +67,8 @@ static void peers_values(const struct lab_node *n, double *loss, double *rtt)
     size_t known = 0;
     cJSON_ArrayForEach(peer, list)
     {
-        const cJSON *l = cJSON_GetObjectItem(peer, "lost"), *r = cJSON_GetObjectItem(peer, "received");
+        const cJSON *l = cJSON_GetObjectItem(peer, "lost"),
+                    *r = cJSON_GetObjectItem(peer, "received");
         const cJSON *t = cJSON_GetObjectItem(peer, "rtt_ms");
         lost += cJSON_IsNumber(l) ? l->valuedouble : 0;
         received += cJSON_IsNumber(r) ? r->valuedouble : 0;
@@ -127,7 +128,8 @@ void measure_values(const struct lab *lab, scenario_values v)
         }
         v[METRIC_DUPLICATES][i] = number(n->status, "datagrams", "duplicate");
         v[METRIC_CORRUPT][i] = number(n->status, "datagrams", "corrupt");
-        v[METRIC_CORRUPT_KERNEL][i] = n->daemon.pid > 0 ? kernel_checksum_errors(n->daemon.pid) : NAN;
+        v[METRIC_CORRUPT_KERNEL][i] =
+            n->daemon.pid > 0 ? kernel_checksum_errors(n->daemon.pid) : NAN;
         peers_values(n, &v[METRIC_LOSS_LEDGER][i], &v[METRIC_RTT][i]);
         v[METRIC_LOSS_LINK][i] = all > 0 ? (double)n->counted.lost / all : NAN;
         v[METRIC_LOSS_GAP][i] = fabs(v[METRIC_LOSS_LINK][i] - v[METRIC_LOSS_LEDGER][i]);
@@ -144,8 +146,8 @@ void measure_print(const struct lab *lab, scenario_values v, double seconds)
         char link[160];
         scenario_link_text(&lab->s->link[i], link, sizeof link);
         packets += (double)(c->passed + c->lost);
-        printf("  %-4d  %-34s  %9llu  %7.2f %%  %7.2f %%  %5.1f ms  %8.4f  %6.2f %%  %6.2f s\n", i + 1,
-               link, (unsigned long long)(c->passed + c->lost), 100 * v[METRIC_LOSS_LINK][i],
+        printf("  %-4d  %-34s  %9llu  %7.2f %%  %7.2f %%  %5.1f ms  %8.4f  %6.2f %%  %6.2f s\n",
+               i + 1, link, (unsigned long long)(c->passed + c->lost), 100 * v[METRIC_LOSS_LINK][i],
                100 * v[METRIC_LOSS_LEDGER][i], v[METRIC_RTT][i], v[METRIC_COVERAGE][i],
                100 * v[METRIC_ACCURACY][i], v[METRIC_LONGEST_WAIT][i]);
     }

@@ -11,11 +11,20 @@
 
 #define GROUPS_MAX LAB_NODES
 
-void net_port(int node, char out[24]) { snprintf(out, 24, LAB_PREFIX "-%d", node); }
+void net_port(int node, char out[24])
+{
+    snprintf(out, 24, LAB_PREFIX "-%d", node);
+}
 
-static void namespace_name(int node, char out[24]) { snprintf(out, 24, LAB_PREFIX "%d", node); }
+static void namespace_name(int node, char out[24])
+{
+    snprintf(out, 24, LAB_PREFIX "%d", node);
+}
 
-static void node_mac(int node, char out[24]) { snprintf(out, 24, "02:00:00:77:00:%02x", (unsigned)node); }
+static void node_mac(int node, char out[24])
+{
+    snprintf(out, 24, "02:00:00:77:00:%02x", (unsigned)node);
+}
 
 int net_namespace(int node)
 {
@@ -25,7 +34,10 @@ int net_namespace(int node)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static bool has_ipv6(void) { return access("/proc/sys/net/ipv6", F_OK) == 0; }
+static bool has_ipv6(void)
+{
+    return access("/proc/sys/net/ipv6", F_OK) == 0;
+}
 
 /* Feed lines to one of iproute2's programs. */
 static bool batch(const char *program, struct lab_text *lines, const char *namespace)
@@ -83,10 +95,12 @@ static bool offloads_off(int node)
     char port[24], name[24];
     net_port(node, port);
     namespace_name(node, name);
-    const char *outside[] = {"ethtool", "-K", port, "tso", "off", "gso", "off", "gro", "off",
-                             "tx-udp-segmentation", "off", NULL};
-    const char *inside[] = {"ip", "netns", "exec", name, "ethtool", "-K", "e0", "tso", "off",
-                            "gso", "off", "gro", "off", "tx-udp-segmentation", "off", "rx", "off", NULL};
+    const char *outside[] = {"ethtool", "-K",  port,  "tso", "off",
+                             "gso",     "off", "gro", "off", "tx-udp-segmentation",
+                             "off",     NULL};
+    const char *inside[] = {"ip",  "netns", "exec", name,  "ethtool", "-K",  "e0",
+                            "tso", "off",   "gso",  "off", "gro",     "off", "tx-udp-segmentation",
+                            "off", "rx",    "off",  NULL};
     return lab_must(outside, NULL) && lab_must(inside, NULL);
 }
 

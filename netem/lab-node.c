@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define DAEMON_WAIT_S 15  /* until a daemon that does not answer is given up */
-#define COVERED 0.5       /* a round that counts as "returned" */
+#define DAEMON_WAIT_S 15 /* until a daemon that does not answer is given up */
+#define COVERED 0.5      /* a round that counts as "returned" */
 
 void node_path(const struct lab *lab, int node, const char *ending, char *out, size_t len)
 {
@@ -75,11 +75,16 @@ static size_t trainer_words(const struct lab *lab, const struct lab_node *n, con
     const struct {
         const char *name;
         double value;
-    } options[] = {{"--limit", w->samples},      {"--epochs", w->epochs},
-                   {"--batch", w->batch},        {"--hidden", w->hidden},
-                   {"--lr", w->lr},              {"--deadline", w->deadline_s},
-                   {"--min-nodes", w->min_nodes}, {"--min-wait", w->min_wait_s},
-                   {"--seed", lab->s->seed},      {"--step-time", w->step_ms / 1000}};
+    } options[] = {{"--limit", w->samples},
+                   {"--epochs", w->epochs},
+                   {"--batch", w->batch},
+                   {"--hidden", w->hidden},
+                   {"--lr", w->lr},
+                   {"--deadline", w->deadline_s},
+                   {"--min-nodes", w->min_nodes},
+                   {"--min-wait", w->min_wait_s},
+                   {"--seed", lab->s->seed},
+                   {"--step-time", w->step_ms / 1000}};
     size_t words = 1;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         snprintf(values[i], sizeof values[i], "%.10g", options[i].value);
@@ -98,8 +103,8 @@ static bool start_trainer(struct lab *lab, struct lab_node *n)
 {
     char control[160], node[12], nodes[12], program[600], values[16][32];
     const char *argv[40] = {program};
-    const char *env[] = {"SLEET_CONTROL", control, "SLEET_NODE", node, "SLEET_NODES", nodes,
-                         "OPENBLAS_NUM_THREADS", "1", NULL};
+    const char *env[] = {"SLEET_CONTROL",        control, "SLEET_NODE", node, "SLEET_NODES", nodes,
+                         "OPENBLAS_NUM_THREADS", "1",     NULL};
     int fds[2];
     snprintf(program, sizeof program, "%s/sleet-train", lab->bin);
     node_path(lab, n->number, "sock", control, sizeof control);

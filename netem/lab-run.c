@@ -85,7 +85,10 @@ static double event_due(const struct lab *lab)
 
 /* ---- the loop ------------------------------------------------------------------ */
 
-static bool started(const struct lab_node *n) { return n->daemon.pid != 0; }
+static bool started(const struct lab_node *n)
+{
+    return n->daemon.pid != 0;
+}
 
 /* Start what is due; the seconds until something else is. */
 static double turn_of_time(struct lab *lab)
@@ -280,7 +283,8 @@ static void judge(struct lab *lab, const struct lab_options *o, struct lab_tally
     measure_collect(lab);
     measure_values(lab, values);
     measure_print(lab, values, seconds);
-    struct scenario_verdict verdict = scenario_check(lab->s, values, lab->backend->left_out, stdout);
+    struct scenario_verdict verdict =
+        scenario_check(lab->s, values, lab->backend->left_out, stdout);
     if (lab->broken)
         printf("  FAILED: the run went as written (see the sentences above)\n");
     verdict.failed += lab->broken;
@@ -330,7 +334,8 @@ int lab_shell(const struct scenario *s, const struct lab_backend *backend)
                "  sleet-train --control $LAB/node1.sock --shard 0/%g &\n"
                "  tc -s qdisc show dev " LAB_PREFIX "-1       the link towards node 1\n"
                "  ip netns exec " LAB_PREFIX "1 COMMAND        inside node 1\n"
-               "exit ends the lab.\n", s->name, s->nodes, backend->what, s->nodes);
+               "exit ends the lab.\n",
+               s->name, s->nodes, backend->what, s->nodes);
         fflush(stdout);
         const char *bash[] = {"bash", "--norc", "-i", NULL};
         status = lab_attach(bash, NULL);

@@ -65,7 +65,10 @@ static void remove_job(const char *job)
     lab_exec(argv, NULL, NULL);
 }
 
-static void job_prefix(char out[64]) { snprintf(out, 64, "sleet-lab-%u-", (unsigned)getuid()); }
+static void job_prefix(char out[64])
+{
+    snprintf(out, 64, "sleet-lab-%u-", (unsigned)getuid());
+}
 
 /* ---- the host's side ---------------------------------------------------------- */
 
@@ -84,8 +87,18 @@ static pid_t boot(const char *job, bool shell)
 {
     char self[512], init[600], dir[160], env[160], console[200];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    const char *argv[] = {UML, MEMORY, "rootfstype=hostfs", "rootflags=/", "rw", init, "con=null",
-                          shell ? "con0=fd:0,fd:1" : "con0=null,fd:2", "quiet", dir, "umid=u", env,
+    const char *argv[] = {UML,
+                          MEMORY,
+                          "rootfstype=hostfs",
+                          "rootflags=/",
+                          "rw",
+                          init,
+                          "con=null",
+                          shell ? "con0=fd:0,fd:1" : "con0=null,fd:2",
+                          "quiet",
+                          dir,
+                          "umid=u",
+                          env,
                           NULL};
     const char *home[] = {"HOME", job, NULL};
     if (n <= 0)

@@ -88,9 +88,8 @@ static const struct {
     const struct lab_backend *backend; /* NULL: the guest's side plays */
     const char *name;
     bool (*available)(char *why, size_t len);
-} backends[] = {{&backend_kernel, "kernel", NULL},
-                {NULL, "uml", uml_available},
-                {&backend_loss, "loss", NULL}};
+} backends[] = {
+    {&backend_kernel, "kernel", NULL}, {NULL, "uml", uml_available}, {&backend_loss, "loss", NULL}};
 
 static bool available(int i, char *why, size_t len)
 {
@@ -113,7 +112,8 @@ static int choose(const char *name)
     for (int i = 0; i < 2; i++)
         if (available(i, why[i], sizeof why[i]))
             return i;
-    lab_say("no netem here; kernel: %s; uml: %s.  --backend loss does without delay", why[0], why[1]);
+    lab_say("no netem here; kernel: %s; uml: %s.  --backend loss does without delay", why[0],
+            why[1]);
     return -1;
 }
 
@@ -132,7 +132,8 @@ static int lock(double wait_s)
         if (lab_now() >= limit) {
             ssize_t n = pread(fd, holder, sizeof holder - 1, 0);
             holder[n > 0 ? n : 0] = '\0';
-            lab_say("another lab runs (process %s): wait for its end (--wait S), or end it", holder);
+            lab_say("another lab runs (process %s): wait for its end (--wait S), or end it",
+                    holder);
             close(fd);
             return -1;
         }
@@ -201,8 +202,8 @@ static int reap(const struct lab_options *o)
         return LAB_BUSY;
     uml_reap();
     if (geteuid() == 0) {
-        const char *argv[] = {"find", "/run", "-maxdepth", "1", "-name", LAB_PREFIX "-*",
-                              "-exec", "rm", "-rf", "{}", "+", NULL};
+        const char *argv[] = {"find",  "/run", "-maxdepth", "1",  "-name", LAB_PREFIX "-*",
+                              "-exec", "rm",   "-rf",       "{}", "+",     NULL};
         net_down();
         lab_must(argv, NULL);
     }
@@ -237,12 +238,10 @@ static bool number(const char *text, double *out)
 
 static int lab_main(int argc, char **argv)
 {
-    static const struct option known[] = {{"backend", required_argument, NULL, 'b'},
-                                          {"json", required_argument, NULL, 'j'},
-                                          {"keep", required_argument, NULL, 'k'},
-                                          {"wait", required_argument, NULL, 'w'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"backend", required_argument, NULL, 'b'}, {"json", required_argument, NULL, 'j'},
+        {"keep", required_argument, NULL, 'k'},    {"wait", required_argument, NULL, 'w'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
     struct lab_options o = {.backend = "auto", .guest = getenv("SLEET_LAB_JOB") && getppid() == 1};
     for (int c; (c = getopt_long(argc, argv, "h", known, NULL)) != -1;) {
         if (c == 'h')

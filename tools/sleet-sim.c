@@ -2,6 +2,7 @@
  * loss cost.  Times are virtual; the same options give the same output.
  * Exit: 0 done, 1 a round failed or was late, 2 usage. */
 #include "sim/cluster.h"
+#include "sleet-sim-scenario.h"
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -34,6 +35,7 @@ static const char help[] =
     "      --rate BPS     send rate of a node, bits per second (default of sleetd)\n"
     "      --seed S       of every random choice (1)\n"
     "      --no-repair    missing results are not asked for again\n"
+    "      --scenario F   play a scenario of netem/scenarios instead; no other options\n"
     "      --json         one line of JSON\n"
     "  -h, --help         this text\n"
     "      --version      the version\n";
@@ -221,6 +223,8 @@ static int simulate(const struct options *o, cluster *c, const struct sim_link *
 
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "--scenario") == 0)
+        return sim_scenario(argv[2]);
     struct options o = {.nodes = 8,
                         .rounds = 20,
                         .elements = 10000,

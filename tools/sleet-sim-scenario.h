@@ -1,0 +1,55 @@
+/* sleet-sim-scenario.h - a scenario file on simulated links: the same engines, trainers
+ * that really learn, virtual time.
+ *
+ *   sleet-sim-scenario.c  links, events, verdict
+ *   sleet-sim-trainer.c   the trainers, as sleet-train behaves
+ */
+#ifndef SLEET_SIM_SCENARIO_H
+#define SLEET_SIM_SCENARIO_H
+#include "scenario/scenario.h"
+#include "sim/cluster.h"
+#include "sleet-train.h"
+
+enum trainer_phase { TRAINER_OFF, TRAINER_MEETS, TRAINER_STEPS, TRAINER_ENDS, TRAINER_DONE };
+
+struct play;
+
+struct trainer {
+    struct play *play;
+    uint32_t node;
+    enum trainer_phase phase;
+    struct shard_walk walk;
+    sleet_time due, meets_until, ends_until; /* due: of the pending timer */
+    bool armed, frozen, excused, late, based;
+    uint64_t step, base, steps, returned, rounds;
+    double coverage_sum, longest_wait, accuracy;
+    double *waits; /* s */
+    size_t wait_count, wait_room;
+};
+
+struct play {
+    const struct scenario *s;
+    cluster *c;
+    struct train_options options;
+    struct idx_dataset data;
+    struct learner learner;
+    struct shard_split split;
+    struct sgd sgd;
+    size_t params;
+    struct trainer trainer[SCENARIO_NODES_MAX];
+    struct scenario_link link[SCENARIO_NODES_MAX]; /* now */
+    uint8_t group[SCENARIO_NODES_MAX];
+    int next_event;
+    sleet_time event_at;
+    uint64_t top_step;
+};
+
+bool trainers_open(struct play *); /* false after saying why */
+void trainers_close(struct play *);
+void trainer_start(struct trainer *, bool late);
+void trainer_stop(struct trainer *); /* killed */
+void trainer_reported(cluster *, uint32_t node, void *play);
+
+/* Play the file and print what came out: the exit status. */
+int sim_scenario(const char *path);
+#endif
