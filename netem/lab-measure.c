@@ -136,20 +136,40 @@ void measure_values(const struct lab *lab, scenario_values v)
     }
 }
 
+/* One line for each kind of link that the file names. */
+static void print_links(const struct scenario *s)
+{
+    uint32_t told = 0;
+    for (int i = 0; i < (int)s->nodes; i++) {
+        char link[160], nodes[64];
+        uint32_t same = 0;
+        for (int k = i; k < (int)s->nodes; k++)
+            if (memcmp(&s->link[i], &s->link[k], sizeof s->link[i]) == 0)
+                same |= 1u << k;
+        if (told & 1u << i)
+            continue;
+        told |= same;
+        scenario_link_text(&s->link[i], link, sizeof link);
+        scenario_nodes_text(same, nodes, sizeof nodes);
+        printf("  links towards %s: %s\n", nodes, link);
+    }
+}
+
 void measure_print(const struct lab *lab, scenario_values v, double seconds)
 {
     double packets = 0;
-    printf("  %-4s  %-34s  %9s  %9s  %9s  %8s  %8s  %8s  %8s\n", "node", "link towards it",
-           "datagrams", "link lost", "sleetd", "rtt", "coverage", "accuracy", "longest");
+    print_links(lab->s);
+    printf("  %-4s  %9s  %9s  %9s  %8s  %8s  %8s  %9s  %9s  %8s\n", "node", "datagrams", "link lost",
+           "sleetd", "rtt", "coverage", "accuracy", "wait p50", "wait p95", "longest");
     for (int i = 0; i < (int)lab->s->nodes; i++) {
         const struct link_counts *c = &lab->node[i].counted;
-        char link[160];
-        scenario_link_text(&lab->s->link[i], link, sizeof link);
         packets += (double)(c->passed + c->lost);
-        printf("  %-4d  %-34s  %9llu  %7.2f %%  %7.2f %%  %5.1f ms  %8.4f  %6.2f %%  %6.2f s\n",
-               i + 1, link, (unsigned long long)(c->passed + c->lost), 100 * v[METRIC_LOSS_LINK][i],
+        printf("  %-4d  %9llu  %7.2f %%  %7.2f %%  %5.1f ms  %8.4f  %6.2f %%  %6.1f ms  %6.1f ms  "
+               "%6.2f s\n",
+               i + 1, (unsigned long long)(c->passed + c->lost), 100 * v[METRIC_LOSS_LINK][i],
                100 * v[METRIC_LOSS_LEDGER][i], v[METRIC_RTT][i], v[METRIC_COVERAGE][i],
-               100 * v[METRIC_ACCURACY][i], v[METRIC_LONGEST_WAIT][i]);
+               100 * v[METRIC_ACCURACY][i], v[METRIC_WAIT_P50][i], v[METRIC_WAIT_P95][i],
+               v[METRIC_LONGEST_WAIT][i]);
     }
     printf("  %.0f datagrams in %.1f s, %.0f a second\n", packets, seconds, packets / seconds);
 }

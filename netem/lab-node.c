@@ -75,18 +75,22 @@ static size_t trainer_words(const struct lab *lab, const struct lab_node *n, con
     const struct {
         const char *name;
         double value;
-    } options[] = {{"--limit", w->samples},
-                   {"--epochs", w->epochs},
-                   {"--batch", w->batch},
-                   {"--hidden", w->hidden},
-                   {"--lr", w->lr},
-                   {"--deadline", w->deadline_s},
-                   {"--min-nodes", w->min_nodes},
-                   {"--min-wait", w->min_wait_s},
-                   {"--seed", lab->s->seed},
-                   {"--step-time", w->step_ms / 1000}};
+        bool or_none; /* 0 is no value of sleet-train's */
+    } options[] = {{"--limit", w->samples, false},
+                   {"--epochs", w->epochs, false},
+                   {"--batch", w->batch, false},
+                   {"--hidden", w->hidden, false},
+                   {"--lr", w->lr, false},
+                   {"--deadline", w->deadline_s, false},
+                   {"--min-nodes", w->min_nodes, false},
+                   {"--min-wait", w->min_wait_s, false},
+                   {"--seed", lab->s->seed, false},
+                   {"--step-time", w->step_ms / 1000, false},
+                   {"--evaluate", w->evaluate, true}};
     size_t words = 1;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        if (options[i].or_none && options[i].value <= 0)
+            continue;
         snprintf(values[i], sizeof values[i], "%.10g", options[i].value);
         argv[words++] = options[i].name;
         argv[words++] = values[i];
@@ -202,14 +206,28 @@ static void add_wait(struct lab_node *n, double wait)
     n->waits[n->wait_count++] = wait;
 }
 
+/* A line each tenth of the way. */
+static void progress(const struct lab *lab, uint64_t before, const cJSON *line)
+{
+    uint64_t steps = scenario_steps(lab->s), now = lab->top_step;
+    if (now * 10 / steps == before * 10 / steps)
+        return;
+    printf("  %6.1f s, step %llu of %llu: loss %.3f, coverage %.3f\n", lab_now() - lab->began,
+           (unsigned long long)now, (unsigned long long)steps, field(line, "loss"),
+           field(line, "coverage"));
+    fflush(stdout);
+}
+
 static void on_step(struct lab *lab, struct lab_node *n, const cJSON *line)
 {
     double wait = field(line, "wait_s"), step = field(line, "step");
+    uint64_t before = lab->top_step;
     n->steps++;
     if (step > (double)n->step)
         n->step = (uint64_t)step;
     if (n->step > lab->top_step)
         lab->top_step = n->step;
+    progress(lab, before, line);
     if (lab->next_event == lab->s->events && field(line, "coverage") >= COVERED &&
         field(line, "round") > 0)
         n->returned++;

@@ -35,6 +35,7 @@
     X(hidden, 1, 4096, true)       /* width of the one hidden layer */                      \
     X(lr, 0, 100, false)                                                                    \
     X(step_ms, 0, 60000, false)    /* a step takes so long at least */                      \
+    X(evaluate, 0, 1e6, true)      /* test every so many steps; 0: once an epoch */         \
     X(deadline_s, 0.01, 60, false) /* of a round */                                         \
     X(min_nodes, 1, SCENARIO_NODES_MAX, true)  /* the trainers wait for so many, */         \
     X(min_wait_s, 0, 3600, false)  /* at most so long */
