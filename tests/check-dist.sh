@@ -11,7 +11,11 @@ if ! [ -e "$src/.git" ] || ! kept=$(git -C "$src" ls-files 2>/dev/null); then
     echo "check-dist: not a clone"
     exit 77
 fi
-shipped=$(env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL "${MAKE:-make}" -s --no-print-directory -C "$build" list-dist) || exit 1
+unset MAKEFLAGS MFLAGS MAKELEVEL
+make=("${MAKE:-make}" -s --no-print-directory -C "$build")
+"${make[@]}" Makefile >/dev/null && shipped=$("${make[@]}" list-dist) || exit 1
+prefix=$(head -n 1 <<<"$shipped")/
+shipped=$(while IFS= read -r file; do echo "${file#"$prefix"}"; done <<<"$shipped")
 
 faults=0
 while IFS= read -r file; do
