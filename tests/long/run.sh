@@ -40,7 +40,7 @@ last_line() { # COMMAND...: the output only where it fails
 # stopped by file modes only without the capability to override them.
 part_distcheck() {
     local drop=()
-    [ "$(id -u)" -ne 0 ] || drop=(setpriv --bounding-set=-dac_override,-dac_read_search --)
+    [ "$(id -u)" -ne 0 ] || drop=(setpriv "--bounding-set=-dac_override,-dac_read_search" --)
     last_line "${drop[@]}" "$make" -C "$build" --no-print-directory distcheck
 }
 
