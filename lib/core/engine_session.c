@@ -66,6 +66,8 @@ static void begin_session(engine *e, struct member *m, const struct wire_hello *
     m->overflow = 0;
     m->echo = 0;
     m->ping_at = e->now;
+    m->hello_gap = 0;
+    m->hello_at = time_add(e->now, HELLO_GAP);
     LOG(&e->config.log, LOG_INFO, FAULT_NONE, "member-joined", F_X("node", m->node_id),
         F_X("boot", m->boot_id));
 }
@@ -359,12 +361,15 @@ void session_announce(engine *e)
         e->members[i].pong_due = e->members[i].session;
 }
 
+/* Until a PING shows that the member has the session as well. */
+static bool greets(const struct member *m) { return !m->session || !m->told; }
+
 void session_expire(engine *e)
 {
     sleet_duration limit = e->config.ping * 5 / 2;
     for (uint32_t i = 1; i < e->n; i++) {
         struct member *m = &e->members[i];
-        if (!m->session && !time_before(e->now, m->hello_at)) {
+        if (greets(m) && !time_before(e->now, m->hello_at)) {
             if (!m->my_index)
                 new_index(e, m);
             send_hello(e, m, WIRE_HELLO, NO_SESSION);
@@ -394,7 +399,10 @@ sleet_time session_deadline(const engine *e)
     sleet_time t = TIME_NEVER;
     for (uint32_t i = 1; i < e->n; i++) {
         const struct member *m = &e->members[i];
-        t = time_min(t, m->session ? m->ping_at : m->hello_at);
+        if (greets(m))
+            t = time_min(t, m->hello_at);
+        if (m->session)
+            t = time_min(t, m->ping_at);
         if (m->session && m->pong_due)
             t = time_min(t, e->now);
         t = time_min(t, flow_deadline(&m->flow, &m->rtt));

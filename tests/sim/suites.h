@@ -4,6 +4,7 @@
     X(faults) \
     X(groups) \
     X(flow) \
+    X(founding) \
     X(hostile) \
     X(link) \
     X(mutants) \
