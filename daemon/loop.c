@@ -144,7 +144,7 @@ static void on_signal(struct ev_loop *loop, ev_signal *w, int events)
         loop_leave(d, true);
 }
 
-/* Resolve job.peers into `out`; false after printing the reason. */
+/* Resolve job.peers into `out`, which takes ENGINE_PEERS_MAX + 1; false after printing the reason. */
 static bool read_peers(const struct daemon *d, sleet_addr *out, uint32_t *count)
 {
     const struct config *c = d->config;
@@ -157,11 +157,6 @@ static bool read_peers(const struct daemon *d, sleet_addr *out, uint32_t *count)
             break;
         snprintf(item, sizeof item, "%.*s", (int)n, p);
         p += n;
-        if (*count == SLEET_GROUP_MAX) {
-            fprintf(stderr, "sleetd: %s: job.peers names more than %d nodes\n",
-                    c->origin[CONFIG_PEERS], SLEET_GROUP_MAX);
-            return false;
-        }
         const char *why = udp_resolve(&d->udp, item, &out[*count]);
         if (why) {
             fprintf(stderr, "sleetd: %s: job.peers: %s: %s%s\n", c->origin[CONFIG_PEERS], item, why,
@@ -170,26 +165,26 @@ static bool read_peers(const struct daemon *d, sleet_addr *out, uint32_t *count)
         }
         char text[80];
         udp_format(&out[*count], text);
-        if (strcmp(text, d->udp.address) != 0) /* this node itself */
-            ++*count;
+        if (strcmp(text, d->udp.address) == 0) /* this node itself */
+            continue;
+        if (++*count > ENGINE_PEERS_MAX) {
+            fprintf(stderr, "sleetd: %s: job.peers names more than %d other nodes\n",
+                    c->origin[CONFIG_PEERS], ENGINE_PEERS_MAX);
+            return false;
+        }
     }
     return true;
 }
 
 static bool make_engine(struct daemon *d, uint64_t seed)
 {
-    sleet_addr peers[SLEET_GROUP_MAX + 1];
+    sleet_addr peers[ENGINE_PEERS_MAX + 1];
     engine_config ec = {.node_id = d->config->node_id, .boot_id = random_u64(), .seed = seed,
                         .peers = peers, .rate_bps = (uint64_t)(d->config->rate_mbit * 1e6),
                         .keep_bytes = (uint64_t)(d->config->keep_mib * 1048576),
                         .log = logger_current()};
     if (!read_peers(d, peers, &ec.peer_count))
         return false;
-    if (ec.peer_count > ENGINE_PEERS_MAX) {
-        fprintf(stderr, "sleetd: %s: job.peers names more than %d other nodes\n",
-                d->config->origin[CONFIG_PEERS], ENGINE_PEERS_MAX);
-        return false;
-    }
     snprintf(ec.job, sizeof ec.job, "%s", d->config->text[CONFIG_NAME]);
     d->nodes_known = ec.peer_count + 1;
     d->started = d->now = loop_clock();

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define JOIN_ROUNDS_MAX 20 /* of all nodes, before the rounds that are measured */
+
 struct options {
     uint64_t nodes, rounds, elements, seed, rate_bps;
     double loss, delay_ms, jitter_ms, deadline_ms;
@@ -25,7 +27,7 @@ struct summary {
 static const char help[] =
     "Usage: sleet-sim [OPTION]...\n"
     "Average random tensors among simulated nodes in virtual time.\n\n"
-    "  -n, --nodes N      nodes, 1 to 64 (8)\n"
+    "  -n, --nodes N      nodes, 1 to 1024 (8)\n"
     "      --loss P       fraction of datagrams lost, 0 to 1 (0)\n"
     "      --delay MS     one-way delay (0.2)\n"
     "      --jitter MS    uniform on top of it (0)\n"
@@ -72,7 +74,7 @@ static bool set_option(struct options *o, int option, const char *text)
 {
     switch (option) {
     case 'n':
-        return parse_u64(text, 1, SLEET_GROUP_MAX, &o->nodes);
+        return parse_u64(text, 1, SIM_NODES_MAX, &o->nodes);
     case 'r':
         return parse_u64(text, 1, 1000000, &o->rounds);
     case 'e':
@@ -193,6 +195,14 @@ static struct sim_totals difference(struct sim_totals after, struct sim_totals b
     return after;
 }
 
+static bool joining(cluster *c)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < sim_nodes(cluster_sim(c)); i++)
+        n += (cluster_report(c, i)->report.flags & SLEET_JOINING) != 0;
+    return n > 0;
+}
+
 static int simulate(const struct options *o, cluster *c, const struct sim_link *link,
                     struct summary *s)
 {
@@ -203,7 +213,7 @@ static int simulate(const struct options *o, cluster *c, const struct sim_link *
     struct sim_link clean = {.delay = link->delay};
     sim_set_link(cluster_sim(c), SIM_ALL, SIM_ALL, &clean);
     cluster_idle(c, SEC(5)); /* the nodes meet and found the job */
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3 || (i < JOIN_ROUNDS_MAX && joining(c)); i++) {
         cluster_round(c, NULL);
         cluster_idle(c, SEC(1));
     }

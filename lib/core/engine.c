@@ -1,9 +1,13 @@
 /* Life, time and the receive dispatch of one node. */
 #include "engine_internal.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PAUSED_AFTER MS(300) /* late by this much: the process was not running */
+
+static_assert(ENGINE_PEERS_MAX + 1 == MEMBERS_MAX, "a slot for each peer and one for this node");
+static_assert(ENGINE_SETS_MAX == MEMBER_SETS_MAX, "what a member says of each set");
 
 static void set_default(engine_config *c)
 {
@@ -27,26 +31,25 @@ engine *engine_new(const engine_config *c, sleet_time now)
         c->job[63] || c->window > ROUNDS_RING - 2)
         return NULL;
     engine *e = calloc(1, sizeof *e);
-    if (!e)
+    if (!e || !view_init(&e->view, c->peers, c->peer_count)) {
+        free(e);
         return NULL;
+    }
     e->config = *c;
     set_default(&e->config);
     e->config.peers = NULL;
     e->rng.state = c->seed ^ mix64(c->node_id) ^ mix64(c->boot_id);
     e->now = e->created = now;
     e->promised = TIME_NEVER;
-    e->n = c->peer_count + 1;
+    e->members = e->view.members;
+    e->n = e->view.n;
     e->members[0].node_id = c->node_id;
     e->members[0].boot_id = c->boot_id;
     e->members[0].alive = e->members[0].session = true;
-    for (uint32_t i = 0; i < c->peer_count; i++) {
-        struct member *m = &e->members[i + 1];
-        m->addr = c->peers[i];
-        m->heard = TIME_NEVER;
-        m->hello_at = now;
-        flow_init(&m->flow, e->config.rate_bps, PACE_BURST_BYTES, now);
-    }
+    for (uint32_t i = 1; i < e->n; i++)
+        flow_init(&e->members[i].flow, e->config.rate_bps, PACE_BURST_BYTES, now);
     pacer_init(&e->pacer, e->config.rate_bps, PACE_BURST_BYTES, now);
+    session_begin(e);
     return e;
 }
 
@@ -56,15 +59,8 @@ void engine_free(engine *e)
         return;
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
         set_fini(&e->sets[i]);
+    view_fini(&e->view);
     free(e);
-}
-
-struct member *engine_member_at(engine *e, const sleet_addr *a)
-{
-    for (uint32_t i = 1; i < e->n; i++)
-        if (addr_equal(&e->members[i].addr, a))
-            return &e->members[i];
-    return NULL;
 }
 
 /* A process that slept must not blame the others for its own silence. */
@@ -87,13 +83,15 @@ static void advance(engine *e, sleet_time now)
         e->now = now;
 }
 
-static void note_round(struct set *s, struct member *m, uint32_t low, bool closed)
+static void note_round(engine *e, struct set *s, struct member *m, uint32_t low, bool closed)
 {
-    struct member_set *ms = &m->sets[s->handle];
-    uint64_t round = round_expand(ms->round > s->own_round ? ms->round : s->own_round, low);
-    if (round > ms->round || (round == ms->round && closed)) {
-        ms->round = round;
-        ms->closed = closed;
+    struct member_set now = m->sets[s->handle];
+    uint64_t round = round_expand(now.round > s->own_round ? now.round : s->own_round, low);
+    m->sets[s->handle].round_as_of = now.round_as_of = s->own_round;
+    if (round > now.round || (round == now.round && closed && !now.closed)) {
+        now.round = round;
+        now.closed = closed;
+        view_learn(&e->view, m, (uint32_t)s->handle, &now);
     }
 }
 
@@ -140,13 +138,15 @@ static void recv_data(engine *e, struct member *m, const uint8_t *body, size_t l
         e->counters.corrupt++;
         return;
     }
-    note_round(s, m, d.sender_round, (d.flags & DATA_CLOSED) != 0);
+    note_round(e, s, m, d.sender_round, (d.flags & DATA_CLOSED) != 0);
     bool scatter = d.phase == PHASE_SCATTER || d.phase == PHASE_SCATTER_REPAIR;
     struct round *r = set_round(s, &env, round_expand(set_job_round(s, &env), d.round), e->now);
     if (!r) {
         e->counters.stale++;
         return;
     }
+    if (d.phase == PHASE_GATHER)
+        set_join_served(s, r, &env, e->now);
     int rank = rank_of(r, m);
     enum fate fate = FATE_FOREIGN;
     if (rank >= 0)
@@ -188,12 +188,12 @@ static void recv_summary(engine *e, struct member *m, const uint8_t *body, size_
     }
     session_echo(e, m, w.echo, w.hold);
     session_overflow(e, m, w.overflow);
-    note_round(s, m, w.sender_round, (w.flags & SUMMARY_CLOSED) != 0);
+    note_round(e, s, m, w.sender_round, (w.flags & SUMMARY_CLOSED) != 0);
     struct round *r = set_round(s, &env, round_expand(set_job_round(s, &env), w.round), e->now);
     int rank = r ? rank_of(r, m) : -1;
     if (rank < 0) {
         e->counters.stale++;
-        m->pong_due = true;
+        view_answer(&e->view, m);
         return;
     }
     e->counters.accepted++;
@@ -254,7 +254,7 @@ void engine_recv(engine *e, const sleet_addr *from, const uint8_t *data, size_t 
     advance(e, now);
     e->counters.in++;
     e->counters.in_bytes += len;
-    struct member *m = engine_member_at(e, from);
+    struct member *m = view_at(&e->view, from);
     if (!m || e->leaving) {
         e->counters.foreign++;
         return;

@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define ENGINE_PEERS_MAX (SLEET_GROUP_MAX - 1)
+#define ENGINE_PEERS_MAX 1023
 #define ENGINE_SETS_MAX 8
 #define ENGINE_DATAGRAM_MAX 1224 /* UDP payload bytes: 16 + 40 + 1152 + 16 */
 #define ENGINE_BURST_MAX 16      /* datagrams in one burst */

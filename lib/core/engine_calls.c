@@ -46,6 +46,7 @@ static void forget_set(engine *e, struct set *s)
     set_fini(s);
     for (uint32_t i = 1; i < e->n; i++)
         memset(&e->members[i].sets[handle], 0, sizeof e->members[i].sets[handle]);
+    view_changed(&e->view);
 }
 
 /* The same set again, a free place, or the place of a set that changed while detached. */
@@ -109,10 +110,9 @@ int engine_register(engine *e, const char *name, sleet_payload payload, const en
     s->established = false; /* new values: they count once they are the job's */
     s->schema_differs = false;
     s->low_in_a_row = 0;
-    for (uint32_t i = 1; i < e->n; i++) {
+    for (uint32_t i = 1; i < e->n; i++)
         e->members[i].sets[s->handle].differs = false;
-        e->members[i].ping_at = now;
-    }
+    session_ping_all(e, now);
     return s->handle;
 }
 
@@ -157,17 +157,12 @@ int engine_cancel(engine *e, int handle, sleet_time now)
 
 void engine_leave(engine *e, sleet_time now)
 {
-    uint8_t body[8];
-    struct wire_close c = {.reason = CLOSE_LEAVE, .version = 1, .elements = FRAGMENT_ELEMENTS};
-    size_t len = wire_close_encode(body, sizeof body, &c);
     e->now = now;
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
         if (e->sets[i].used)
             engine_cancel(e, (int)i, now);
-    for (uint32_t i = 1; !e->leaving && i < e->n; i++)
-        if (e->members[i].session)
-            outbox_put(e, &e->members[i].addr, i, e->members[i].peer_index, WIRE_CLOSE, body, len);
     e->leaving = true;
+    session_farewell(e);
     e->left = e->outbox_n == 0;
 }
 

@@ -96,10 +96,11 @@ uint32_t engine_nodes_alive(const engine *e, sleet_time now)
 
 uint64_t engine_memory_bound_bytes(const engine *e)
 {
-    uint64_t bytes = sizeof *e;
+    uint32_t group = e->n < SLEET_GROUP_MAX ? e->n : SLEET_GROUP_MAX;
+    uint64_t bytes = sizeof *e + (uint64_t)e->n * (sizeof(struct member) + REPLAY_WORDS * 8 + 32);
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
         if (e->sets[i].used)
-            bytes += (uint64_t)(e->config.window + 2) * round_bytes_bound(&e->sets[i].layout, e->n) +
+            bytes += (uint64_t)(e->config.window + 2) * round_bytes_bound(&e->sets[i].layout, group) +
                      sizeof(struct tensor) * e->sets[i].layout.n;
     return bytes;
 }

@@ -20,7 +20,7 @@
 struct outbox_frame {
     sleet_addr to;
     uint32_t index; /* receiver session index */
-    uint8_t slot;   /* member, 0: none */
+    uint16_t slot;  /* member, 0: none */
     uint8_t type;
     uint16_t len;
     uint8_t body[1184];
@@ -31,14 +31,16 @@ struct engine {
     sleet_rng rng;
     sleet_time now, promised; /* latest input; the deadline given out last */
     sleet_time created;
-    struct member members[MEMBERS_MAX];
-    uint32_t n; /* members, this node included */
+    struct view view;
+    struct member *members; /* of the view, at hand */
+    uint32_t n;             /* members, this node included */
     struct set sets[ENGINE_SETS_MAX];
     engine_counters counters;
     struct pacer pacer; /* of all data together; each member has its own below it */
     uint32_t turn;   /* destination to look at first */
     uint64_t stray;  /* counter for frames outside a session */
     bool leaving, left;
+    uint32_t farewells; /* slots below have been told that this node leaves */
     struct outbox_frame outbox[OUTBOX_MAX];
     uint32_t outbox_head, outbox_n;
 };
@@ -46,17 +48,17 @@ struct engine {
 static inline struct env engine_env(const engine *e)
 {
     engine *m = (engine *)(uintptr_t)e;
-    return (struct env){m->members, e->n, &e->config, &m->counters, e->created};
+    return (struct env){m->members, e->n, &e->config, &m->counters, e->created, &m->view};
 }
 
 void outbox_put(engine *, const sleet_addr *to, uint32_t slot, uint32_t index, uint8_t type,
                 const uint8_t *body, size_t len);
-struct member *engine_member_at(engine *, const sleet_addr *);
 
 /* Close the open rounds that need not stay open. */
 void engine_settle(engine *);
 
 /* ---- engine_session.c */
+void session_begin(engine *); /* set the first greetings */
 void session_recv_hello(engine *, struct member *, const struct wire_header *, const uint8_t *, size_t);
 void session_recv_ping(engine *, struct member *, const uint8_t *, size_t);
 void session_recv_schema(engine *, struct member *, const uint8_t *, size_t);
@@ -66,7 +68,10 @@ void session_heard(engine *, struct member *);
 void session_expire(engine *);
 void session_echo(engine *, struct member *, uint32_t echo, uint32_t hold_us);
 void session_overflow(engine *, struct member *, uint32_t total);
-void session_announce(engine *); /* tell everybody at once */
+void session_timer(engine *, const struct member *); /* what it waits for has changed */
+void session_announce(engine *, const struct group *); /* tell its members at once; NULL: all */
+void session_ping_all(engine *, sleet_time now);
+void session_farewell(engine *); /* CLOSE to as many of the rest as the outbox takes */
 sleet_time session_deadline(const engine *);
 
 /* ---- engine_group.c */

@@ -17,7 +17,7 @@ void outbox_put(engine *e, const sleet_addr *to, uint32_t slot, uint32_t index, 
         return; /* all of them are repeated by their timers */
     struct outbox_frame *f = &e->outbox[(e->outbox_head + e->outbox_n++) % OUTBOX_MAX];
     f->to = *to;
-    f->slot = (uint8_t)slot;
+    f->slot = (uint16_t)slot;
     f->index = index;
     f->type = type;
     f->len = (uint16_t)len;
@@ -58,6 +58,8 @@ static size_t fill_summary(engine *e, engine_burst *b, const struct env *env)
         struct set *s = &e->sets[k];
         for (uint32_t i = 0; s->used && i < ROUNDS_RING; i++) {
             struct round *r = s->ring[i];
+            if (r && round_untouched(r, env) && time_before(e->now, r->quiet_until))
+                continue;
             for (uint32_t rank = 0; r && rank < r->group.n; rank++) {
                 struct member *m = &e->members[r->group.members[rank].slot];
                 if ((int)rank == r->self || !m->session || !m->alive)
@@ -86,7 +88,7 @@ static sleet_time data_at(const engine *e, const struct round *r, uint32_t rank)
 
 /* The oldest round with something that may leave now.  Where there is none,
  * *next is when there will be. */
-static struct round *oldest(engine *e, struct set **set, sleet_time *next)
+static struct round *oldest(engine *e, const struct env *env, struct set **set, sleet_time *next)
 {
     struct round *best = NULL;
     *next = TIME_NEVER;
@@ -95,6 +97,8 @@ static struct round *oldest(engine *e, struct set **set, sleet_time *next)
         for (uint32_t i = 0; s->used && i < ROUNDS_RING; i++) {
             struct round *r = s->ring[i];
             sleet_time at = TIME_NEVER;
+            if (r && round_untouched(r, env) && r->idle)
+                continue;
             for (uint32_t rank = 0; r && rank < r->group.n && time_before(e->now, at); rank++)
                 at = time_min(at, data_at(e, r, rank));
             *next = time_min(*next, at);
@@ -115,6 +119,7 @@ static bool fill_burst(engine *e, engine_burst *b, struct set *s, struct round *
     if (room > pacer_room(&e->pacer))
         room = pacer_room(&e->pacer);
     b->to = m->addr;
+    r->quiet_until = (sleet_time){0};
     while (b->count < ENGINE_BURST_MAX && b->len + ENGINE_DATAGRAM_MAX <= room + ENGINE_DATAGRAM_MAX / 2) {
         size_t n = round_fill(s, r, env, rank, b->data + b->len + BODY_AT, m->tx_counter + 1, e->now);
         if (!n)
@@ -133,7 +138,7 @@ static size_t fill_data(engine *e, engine_burst *b, const struct env *env)
     sleet_time next;
     if (!pacer_ready(&e->pacer, e->now))
         return 0;
-    while ((r = oldest(e, &s, &next))) {
+    while ((r = oldest(e, env, &s, &next))) {
         for (uint32_t i = 0; i < r->group.n; i++) {
             uint32_t rank = (e->turn + i + (uint32_t)r->self + 1) % r->group.n;
             if (time_before(e->now, data_at(e, r, rank)))
@@ -145,13 +150,22 @@ static size_t fill_data(engine *e, engine_burst *b, const struct env *env)
             struct member *m = &e->members[r->group.members[rank].slot];
             pacer_spend(&e->pacer, b->len);
             flow_sent(&m->flow, &m->rtt, b->count, b->len, e->now);
+            session_timer(e, m); /* an answer is owed */
             return b->count;
         }
     }
     return 0;
 }
 
-/* A change of what others must know goes out at once, not with the next ping. */
+static const struct group *newest_group(const struct set *s)
+{
+    const struct round *r = s->ring[s->own_round % ROUNDS_RING];
+    return r && r->number == s->own_round ? &r->group : NULL;
+}
+
+/* A change of what others must know goes out at once, not with the next ping.  That a round
+ * has closed matters to its group; a few others do not matter, so all are told where all
+ * would fit into one. */
 static void announce_changes(engine *e)
 {
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++) {
@@ -160,10 +174,12 @@ static void announce_changes(engine *e)
         if (!s->used || (s->announced == state &&
                          (!s->announce_more || time_before(e->now, s->announce_at))))
             continue;
+        bool news = (s->announced & ~SET_UNTOLD) != state;
+        s->announce_all = news || e->n <= SLEET_GROUP_MAX || (s->announce_all && s->announce_more);
         s->announce_more = s->announced == state ? s->announce_more - 1 : ANNOUNCE_MORE;
         s->announce_at = time_add(e->now, ANNOUNCE_GAP);
         s->announced = state;
-        session_announce(e);
+        session_announce(e, s->announce_all ? NULL : newest_group(s));
     }
 }
 
@@ -175,6 +191,8 @@ size_t engine_send(engine *e, engine_burst *b, sleet_time now)
         e->now = now;
     if (e->left && !e->outbox_n)
         return 0;
+    if (e->leaving)
+        session_farewell(e);
     announce_changes(e);
     size_t n = fill_control(e, b);
     if (!n && !e->left)
@@ -199,7 +217,7 @@ sleet_time engine_deadline(const engine *e)
         if (e->sets[k].used)
             t = time_min(t, set_deadline(&e->sets[k], &env, e->now));
     if (!e->left) {
-        oldest((engine *)(uintptr_t)e, &s, &next);
+        oldest((engine *)(uintptr_t)e, &env, &s, &next);
         t = time_min(t, next);
     }
     if (time_before(t, e->now))

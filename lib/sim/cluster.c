@@ -10,14 +10,14 @@
 struct trainer {
     int set; /* < 0: not registered */
     bool paused;
-    bool disturbed; /* frozen at some time since its round started */
+    uint64_t halts; /* of its node when its round started */
     float *values, *result;
     struct cluster_report report;
 };
 
 struct cluster {
     sim *sim;
-    uint32_t tensors;
+    uint32_t nodes, tensors;
     engine_tensor *tensor;
     uint64_t elements;
     uint64_t overdue;
@@ -25,12 +25,19 @@ struct cluster {
     void **results;
     void (*on_report)(cluster *, uint32_t, void *);
     void *on_report_arg;
-    struct trainer trainers[SLEET_GROUP_MAX];
+    uint32_t waited_for; /* a node that waiting() looks at first */
+    struct trainer *trainers;
 };
 
 static bool runs(cluster *c, uint32_t node)
 {
     return sim_engine(c->sim, node) && !sim_frozen(c->sim, node);
+}
+
+/* Frozen or killed at some time since its round started. */
+static bool disturbed(const cluster *c, uint32_t node)
+{
+    return c->trainers[node].halts != sim_halts(c->sim, node);
 }
 
 static void on_event(sim *s, uint32_t node, const engine_event *e, void *arg)
@@ -44,7 +51,7 @@ static void on_event(sim *s, uint32_t node, const engine_event *e, void *arg)
     r->error = e->error;
     r->report = e->report;
     r->reported_at = sim_now(s);
-    if (!t->disturbed && time_since(r->reported_at, r->started_at) > r->deadline)
+    if (!disturbed(c, node) && time_since(r->reported_at, r->started_at) > r->deadline)
         c->overdue++;
     if (e->error == SLEET_OK)
         memcpy(t->values, t->result, c->elements * sizeof *t->values);
@@ -82,7 +89,9 @@ cluster *cluster_new(const struct sim_config *config, const uint64_t *counts, ui
     if (!c)
         return NULL;
     c->sim = sim_new(config);
-    bool ok = c->sim && tensors > 0 && allocate(c, counts, tensors);
+    c->nodes = config->nodes;
+    c->trainers = calloc(config->nodes + 1u, sizeof *c->trainers);
+    bool ok = c->sim && c->trainers && tensors > 0 && allocate(c, counts, tensors);
     for (uint32_t i = 0; ok && i < config->nodes; i++)
         ok = cluster_register(c, i) == SLEET_OK;
     if (!ok) {
@@ -98,10 +107,11 @@ void cluster_free(cluster *c)
     if (!c)
         return;
     sim_free(c->sim); /* first: engines borrow the arrays */
-    for (uint32_t i = 0; i < SLEET_GROUP_MAX; i++) {
+    for (uint32_t i = 0; c->trainers && i < c->nodes; i++) {
         free(c->trainers[i].values);
         free(c->trainers[i].result);
     }
+    free(c->trainers);
     free(c->tensor);
     free(c->send);
     free(c->results);
@@ -171,7 +181,7 @@ int cluster_start(cluster *c, uint32_t node, const sleet_round_options *options)
     sleet_duration deadline = args.options.deadline_ns;
     if (deadline == 0)
         deadline = args.options.exact ? DEADLINE_EXACT : DEADLINE_DEFAULT;
-    t->disturbed = false;
+    t->halts = sim_halts(c->sim, node);
     t->report = (struct cluster_report){.started_at = sim_now(c->sim), .deadline = deadline};
     t->report.error = SLEET_ESTATE;
     if (runs(c, node) && t->set >= 0)
@@ -190,17 +200,13 @@ void cluster_on_report(cluster *c, void (*fn)(cluster *, uint32_t, void *), void
 static bool waiting(void *arg)
 {
     cluster *c = arg;
-    bool any = false;
-    for (uint32_t i = 0; i < sim_nodes(c->sim); i++) {
-        struct trainer *t = &c->trainers[i];
-        if (!t->report.started || t->report.reported)
-            continue;
-        if (!runs(c, i))
-            t->disturbed = true;
-        else if (!t->disturbed)
-            any = true;
+    uint32_t n = sim_nodes(c->sim);
+    for (uint32_t i = 0; i < n; i++, c->waited_for = (c->waited_for + 1) % n) {
+        const struct cluster_report *r = &c->trainers[c->waited_for].report;
+        if (r->started && !r->reported && !disturbed(c, c->waited_for))
+            return true;
     }
-    return any;
+    return false;
 }
 
 bool cluster_round(cluster *c, const sleet_round_options *options)

@@ -9,15 +9,16 @@
 #define STUCK_STEP US(1) /* an engine that is still due after being pumped comes again then */
 
 struct sim_packet {
-    struct sim_packet *next; /* in the free list or a frozen node's queue */
+    struct sim_packet *next; /* in a frozen node's queue */
     uint32_t from;
     uint32_t len;
-    uint8_t data[ENGINE_DATAGRAM_MAX];
+    uint8_t data[];
 };
 
 struct node {
     engine *engine; /* NULL: killed */
-    uint64_t boots;
+    sleet_addr addr;
+    uint64_t boots, halts;
     bool frozen;
     sleet_time wake_at; /* of the one live wake; never: none */
     uint64_t wake_generation;
@@ -30,32 +31,52 @@ struct sim {
     sleet_rng rng;
     sleet_time now;
     struct sim_events events;
-    struct sim_packet *unused;
-    sleet_addr addrs[SLEET_GROUP_MAX];
-    struct node nodes[SLEET_GROUP_MAX];
-    struct sim_path *paths; /* nodes x nodes, [from * nodes + to] */
+    struct node *nodes;
+    sleet_addr *peers;       /* room for one engine's */
+    struct sim_path common;  /* of all pairs that have no path of their own */
+    struct sim_path **paths; /* nodes x nodes, [from * nodes + to], or NULL */
     void (*on_event)(sim *, uint32_t, const engine_event *, void *);
     void *on_event_arg;
     struct sim_totals totals;
     engine_burst burst;
 };
 
+/* ---- paths -------------------------------------------------------------- */
+
+/* A path of its own for the pair, NULL when out of memory. */
+static struct sim_path *own_path(sim *s, size_t pair)
+{
+    if (!s->paths[pair] && (s->paths[pair] = calloc(1, sizeof **s->paths)))
+        s->paths[pair]->link = s->common.link;
+    return s->paths[pair];
+}
+
+/* A link that remembers something between datagrams is one for each pair. */
+static struct sim_path *path_of(sim *s, uint32_t from, uint32_t to)
+{
+    size_t pair = (size_t)from * s->config.nodes + to;
+    bool remembers = s->common.link.rate_bps || s->common.link.ge_p > 0;
+    if (!s->paths[pair] && !remembers)
+        return &s->common;
+    return own_path(s, pair);
+}
+
+void sim_set_link(sim *s, uint32_t from, uint32_t to, const struct sim_link *link)
+{
+    uint32_t n = s->config.nodes;
+    bool all = from == SIM_ALL && to == SIM_ALL;
+    if (all)
+        s->common.link = *link;
+    for (uint32_t i = from == SIM_ALL ? 0 : from; i < (from == SIM_ALL ? n : from + 1); i++)
+        for (uint32_t j = to == SIM_ALL ? 0 : to; j < (to == SIM_ALL ? n : to + 1); j++) {
+            size_t pair = (size_t)i * n + j;
+            struct sim_path *path = all ? s->paths[pair] : own_path(s, pair);
+            if (path)
+                path->link = *link;
+        }
+}
+
 /* ---- packets ------------------------------------------------------------ */
-
-static struct sim_packet *packet_take(sim *s)
-{
-    struct sim_packet *p = s->unused;
-    if (!p)
-        return malloc(sizeof *p);
-    s->unused = p->next;
-    return p;
-}
-
-static void packet_put(sim *s, struct sim_packet *p)
-{
-    p->next = s->unused;
-    s->unused = p;
-}
 
 static void packets_free(struct sim_packet *p)
 {
@@ -68,10 +89,12 @@ static void packets_free(struct sim_packet *p)
 
 static void launch(sim *s, uint32_t from, uint32_t to, const uint8_t *data, uint32_t len)
 {
-    struct sim_path *path = &s->paths[from * s->config.nodes + to];
+    struct sim_path *path = path_of(s, from, to);
+    if (!path)
+        return;
     struct sim_fate fate = link_pass(path, &s->rng, len, s->now);
     for (uint32_t i = 0; i < fate.copies; i++) {
-        struct sim_packet *p = packet_take(s);
+        struct sim_packet *p = malloc(sizeof *p + len);
         if (!p)
             return;
         p->from = from;
@@ -81,15 +104,21 @@ static void launch(sim *s, uint32_t from, uint32_t to, const uint8_t *data, uint
             p->data[fate.flip / 8] ^= (uint8_t)(1u << (fate.flip % 8));
         struct sim_event e = {.at = fate.at[i], .kind = SIM_ARRIVAL, .node = to, .packet = p};
         if (!events_push(&s->events, e))
-            packet_put(s, p);
+            free(p);
     }
+}
+
+static sleet_addr address_of(uint32_t node)
+{
+    sleet_addr a = {.ip = {0xfd}, .port = SIM_PORT};
+    a.ip[14] = (uint8_t)((node + 1) >> 8);
+    a.ip[15] = (uint8_t)(node + 1);
+    return a;
 }
 
 static void transmit(sim *s, uint32_t from, const engine_burst *b)
 {
-    uint32_t to = 0;
-    while (to < s->config.nodes && !addr_equal(&s->addrs[to], &b->to))
-        to++;
+    uint32_t to = (uint32_t)(b->to.ip[14] << 8 | b->to.ip[15]) - 1; /* see address_of() */
     for (uint32_t i = 0, off = 0; i < b->count && off < b->len; i++, off += b->segment) {
         uint32_t len = b->len - off < b->segment ? b->len - off : b->segment;
         s->totals.sent++;
@@ -153,21 +182,18 @@ static engine *node_engine(sim *s, uint32_t node)
                             .join_wait = c->join_wait,
                             .repair_off = c->repair_off,
                             .log = c->log};
-    sleet_addr peers[SLEET_GROUP_MAX];
-    uint32_t count = 0;
     for (uint32_t i = 0; i < c->nodes; i++)
         if (i != node)
-            peers[count++] = s->addrs[i];
-    config.peers = peers;
-    config.peer_count = count;
+            s->peers[config.peer_count++] = s->nodes[i].addr;
+    config.peers = s->peers;
     return engine_new(&config, s->now);
 }
 
 static void deliver(sim *s, uint32_t node, struct sim_packet *p)
 {
     s->totals.delivered++;
-    engine_recv(s->nodes[node].engine, &s->addrs[p->from], p->data, p->len, s->now);
-    packet_put(s, p);
+    engine_recv(s->nodes[node].engine, &s->nodes[p->from].addr, p->data, p->len, s->now);
+    free(p);
 }
 
 static void arrive(sim *s, uint32_t node, struct sim_packet *p)
@@ -175,14 +201,14 @@ static void arrive(sim *s, uint32_t node, struct sim_packet *p)
     struct node *n = &s->nodes[node];
     if (!n->engine) {
         s->totals.lost++;
-        packet_put(s, p);
+        free(p);
     } else if (!n->frozen) {
         deliver(s, node, p);
         pump(s, node);
     } else if (n->held_count == FROZEN_MAX) {
         n->held_dropped++;
         s->totals.frozen_dropped++;
-        packet_put(s, p);
+        free(p);
     } else {
         p->next = NULL;
         *n->held_end = p;
@@ -204,24 +230,25 @@ static struct sim_packet *take_held(struct node *n)
 
 sim *sim_new(const struct sim_config *config)
 {
-    if (config->nodes == 0 || config->nodes > SLEET_GROUP_MAX)
+    if (config->nodes == 0 || config->nodes > SIM_NODES_MAX)
         return NULL;
     sim *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
     s->config = *config;
     s->rng.state = mix64(config->seed);
+    s->common.link = config->link;
     s->paths = calloc((size_t)config->nodes * config->nodes, sizeof *s->paths);
-    if (!s->paths) {
-        free(s);
+    s->nodes = calloc(config->nodes, sizeof *s->nodes);
+    s->peers = calloc(config->nodes, sizeof *s->peers);
+    if (!s->paths || !s->nodes || !s->peers) {
+        sim_free(s);
         return NULL;
     }
     for (uint32_t i = 0; i < config->nodes; i++) {
-        s->addrs[i] = (sleet_addr){.ip = {0xfd}, .port = SIM_PORT};
-        s->addrs[i].ip[15] = (uint8_t)(i + 1);
+        s->nodes[i].addr = address_of(i);
         s->nodes[i].held_end = &s->nodes[i].held;
     }
-    sim_set_link(s, SIM_ALL, SIM_ALL, &config->link);
     for (uint32_t i = 0; i < config->nodes; i++) {
         if (!sim_restart(s, i)) {
             sim_free(s);
@@ -238,14 +265,17 @@ void sim_free(sim *s)
     while (events_first(&s->events)) {
         struct sim_event e = events_pop(&s->events);
         if (e.kind == SIM_ARRIVAL)
-            packet_put(s, e.packet);
+            free(e.packet);
     }
     events_free(&s->events);
-    for (uint32_t i = 0; i < s->config.nodes; i++) {
+    for (uint32_t i = 0; s->nodes && i < s->config.nodes; i++) {
         packets_free(s->nodes[i].held);
         engine_free(s->nodes[i].engine);
     }
-    packets_free(s->unused);
+    for (size_t i = 0; s->paths && i < (size_t)s->config.nodes * s->config.nodes; i++)
+        free(s->paths[i]);
+    free(s->nodes);
+    free(s->peers);
     free(s->paths);
     free(s);
 }
@@ -265,20 +295,13 @@ sleet_time sim_now(const sim *s)
     return s->now;
 }
 
-void sim_set_link(sim *s, uint32_t from, uint32_t to, const struct sim_link *link)
-{
-    for (uint32_t i = 0; i < s->config.nodes; i++)
-        for (uint32_t j = 0; j < s->config.nodes; j++)
-            if ((from == SIM_ALL || from == i) && (to == SIM_ALL || to == j))
-                s->paths[i * s->config.nodes + j].link = *link;
-}
-
 void sim_freeze(sim *s, uint32_t node, bool frozen)
 {
     struct node *n = &s->nodes[node];
     if (n->frozen == frozen)
         return;
     n->frozen = frozen;
+    n->halts += frozen;
     if (frozen)
         return;
     uint32_t dropped = n->held_dropped;
@@ -290,7 +313,7 @@ void sim_freeze(sim *s, uint32_t node, bool frozen)
         if (n->engine)
             deliver(s, node, p);
         else
-            packet_put(s, p);
+            free(p);
         p = next;
     }
     sim_kick(s, node);
@@ -301,9 +324,15 @@ bool sim_frozen(const sim *s, uint32_t node)
     return s->nodes[node].frozen;
 }
 
+uint64_t sim_halts(const sim *s, uint32_t node)
+{
+    return s->nodes[node].halts;
+}
+
 void sim_kill(sim *s, uint32_t node)
 {
     struct node *n = &s->nodes[node];
+    n->halts += n->engine != NULL;
     engine_free(n->engine);
     n->engine = NULL;
     n->frozen = false;
@@ -311,7 +340,7 @@ void sim_kill(sim *s, uint32_t node)
     n->wake_generation++;
     for (struct sim_packet *p = take_held(n); p;) {
         struct sim_packet *next = p->next;
-        packet_put(s, p);
+        free(p);
         s->totals.lost++;
         p = next;
     }
@@ -405,13 +434,19 @@ bool sim_run_while(sim *s, bool (*more)(void *), void *arg, sleet_time limit)
     return true;
 }
 
+static void add_path(struct sim_totals *t, const struct sim_path *path)
+{
+    t->lost += path->lost;
+    t->duplicated += path->duplicated;
+    t->corrupted += path->corrupted;
+    t->reordered += path->reordered;
+}
+
 void sim_get_totals(const sim *s, struct sim_totals *out)
 {
     *out = s->totals;
-    for (uint32_t i = 0; i < s->config.nodes * s->config.nodes; i++) {
-        out->lost += s->paths[i].lost;
-        out->duplicated += s->paths[i].duplicated;
-        out->corrupted += s->paths[i].corrupted;
-        out->reordered += s->paths[i].reordered;
-    }
+    add_path(out, &s->common);
+    for (size_t i = 0; i < (size_t)s->config.nodes * s->config.nodes; i++)
+        if (s->paths[i])
+            add_path(out, s->paths[i]);
 }

@@ -2,6 +2,7 @@
  *
  * The same configuration and calls give the same run, bit for bit.  Node i has
  * node id i + 1, address fd00::(i + 1) port 7000 and all others as peers.
+ * Pairs of nodes on the common link cost no memory.
  *
  * Callbacks may call into any engine; after such a call they call
  * sim_kick() for its node.  Times are virtual nanoseconds from 0. */
@@ -10,10 +11,11 @@
 #include "engine.h"
 #include "sim/link.h"
 
+#define SIM_NODES_MAX (ENGINE_PEERS_MAX + 1)
 #define SIM_ALL UINT32_MAX /* as from or to: every node */
 
 struct sim_config {
-    uint32_t nodes; /* 1 .. SLEET_GROUP_MAX */
+    uint32_t nodes; /* 1 .. SIM_NODES_MAX */
     uint64_t seed;
     struct sim_link link;  /* of every directed pair at first */
     uint64_t rate_bps;     /* of every engine; 0: its default */
@@ -40,13 +42,15 @@ engine *sim_engine(sim *, uint32_t node);
 uint32_t sim_nodes(const sim *);
 sleet_time sim_now(const sim *);
 
-/* Change the path from -> to; SIM_ALL stands for every node. */
+/* Change the path from -> to; SIM_ALL stands for every node.  Out of memory: no change. */
 void sim_set_link(sim *, uint32_t from, uint32_t to, const struct sim_link *);
 
 /* A frozen node does nothing; up to 400 datagrams wait for it, more are
  * dropped and reported by engine_overflow() at thaw, which delivers. */
 void sim_freeze(sim *, uint32_t node, bool frozen);
 bool sim_frozen(const sim *, uint32_t node);
+/* How often the node was frozen or killed. */
+uint64_t sim_halts(const sim *, uint32_t node);
 
 /* Free the node's engine without a good-bye; datagrams to it are lost. */
 void sim_kill(sim *, uint32_t node);

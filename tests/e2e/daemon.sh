@@ -66,6 +66,8 @@ INI
     ok "config: an unknown option is named" refused 2 'unknown argument --lissten' --id 1 --lissten :0
     ok "config: an option without value is named" refused 2 '--listen needs a value' --id 1 --listen
     ok "config: a peer without port is named" refused 2 'job\.peers.*"10\.0\.0\.1" is not host:port' --id 1 --peers 10.0.0.1
+    ok "config: too many peers are refused" refused 1 '--peers: job\.peers names more than 1023 other nodes' \
+        --id 1 --listen 127.0.0.1:0 --control "$work/many.sock" --peers "$(printf '127.0.0.1:%d,' $(seq 2000 3023))"
     ok "config: loss above 1 is refused" refused 2 'emulate\.loss = "1.5": a number from 0 to 1' --id 1 --loss 1.5
     ok "config: a value that would not survive the file is refused" refused 2 'job\.name' --id 1 --name ' x'
     ok "config: a host with a ; as well" refused 2 'node\.listen' --id 1 --listen 'a;b:1'

@@ -135,6 +135,24 @@ part_fuzz() {
     return $status
 }
 
+# 1,000 nodes in one process: the time it took and the most memory it held, below 3 GiB.
+part_scale() {
+    local pid kib=0 now status
+    "$build/sleet-sim" --nodes 1000 --elements 2000 --rounds 10 &
+    pid=$!
+    while kill -0 $pid 2>/dev/null; do
+        now=$(awk '/^VmHWM/ { print $2 }' /proc/$pid/status 2>/dev/null)
+        kib=${now:-$kib}
+        [ "$SECONDS" -lt 900 ] || kill $pid
+        sleep 0.2
+    done
+    wait $pid
+    status=$?
+    times >"$state/scale.times"
+    echo "1000 nodes: processor time (user, system) $(tail -n 1 "$state/scale.times"), $((kib / 1024)) MiB at most"
+    [ $status -eq 0 ] && [ "$kib" -gt 0 ] && [ "$kib" -lt $((3 << 20)) ]
+}
+
 # Every wilful fault put into the sources is found by a test.
 part_mutants() { "$make" -C "$build" --no-print-directory mutants; }
 

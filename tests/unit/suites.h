@@ -3,6 +3,7 @@
     X(budget) \
     X(checkpoint) \
     X(model) \
+    X(member) \
     X(path) \
     X(replay) \
     X(scenario) \

@@ -7,7 +7,7 @@ static struct replay window;
 
 static void each_counter_once(void)
 {
-    memset(&window, 0, sizeof(window));
+    replay_fini(&window);
     CHECK(!replay_check_and_set(&window, 0));
     CHECK(replay_check_and_set(&window, 1));
     CHECK(!replay_check_and_set(&window, 1));
@@ -19,7 +19,7 @@ static void each_counter_once(void)
 
 static void too_old_is_refused(void)
 {
-    memset(&window, 0, sizeof(window));
+    replay_fini(&window);
     CHECK(replay_check_and_set(&window, 100000));
     CHECK(!replay_check_and_set(&window, 100000 - REPLAY_WINDOW));
     CHECK(replay_check_and_set(&window, 100001 - REPLAY_WINDOW));
@@ -37,7 +37,7 @@ static void agrees_with_a_table(void)
     sleet_rng rng = {test_seed()};
     uint64_t highest = 0;
     uint32_t wrong = 0;
-    memset(&window, 0, sizeof(window));
+    replay_fini(&window);
     memset(seen, 0, sizeof(seen));
     for (int i = 0; i < 100000; i++) {
         uint64_t c = highest + 1;

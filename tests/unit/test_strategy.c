@@ -134,7 +134,99 @@ static void nobody_contributes(void)
     CHECK(owner[0] == OWNER_NONE && owner[1] == OWNER_NONE);
 }
 
+/* ---- cells ------------------------------------------------------------------ */
+
+#define CROWD 1000
+
+static struct group_member crowd[CROWD];
+
+static void fill_crowd(uint64_t seed)
+{
+    sleet_rng rng = {seed};
+    for (int i = 0; i < CROWD; i++)
+        crowd[i] = (struct group_member){rng_next(&rng) | 1, 1, 1, (int16_t)i};
+}
+
+/* The cell of member `i` among the first `n`, by slots. */
+static uint32_t cell_of(uint32_t n, uint32_t i, uint64_t round, struct group_member *cell, uint8_t *bits)
+{
+    memcpy(cell, crowd, n * sizeof *cell);
+    return cell_select(cell, n, crowd[i].node_id, round, bits);
+}
+
+static bool has(const struct group_member *cell, uint32_t n, int16_t slot)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (cell[i].slot == slot)
+            return true;
+    return false;
+}
+
+/* Everybody is in one cell, its members agree on it, and none is too large or tiny. */
+static void cells_part_the_view(void)
+{
+    static const uint32_t sizes[] = {1, 64, 65, 100, 200, CROWD};
+    static struct group_member mine[CROWD], theirs[CROWD];
+    fill_crowd(test_seed());
+    for (uint32_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        uint32_t n = sizes[k], least = GROUP_MEMBERS_MAX, most = 0, disagree = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            uint8_t bits, bits_there;
+            uint32_t m = cell_of(n, i, 7, mine, &bits);
+            uint32_t other = (uint32_t)mine[(i * 31) % m].slot;
+            uint32_t m_there = cell_of(n, other, 7, theirs, &bits_there);
+            disagree += m != m_there || bits != bits_there || !has(mine, m, (int16_t)i) ||
+                        memcmp(mine, theirs, m * sizeof mine[0]) != 0;
+            for (uint32_t j = 0; j < n; j++)
+                disagree += cell_same(crowd[i].node_id, crowd[j].node_id, 7, bits) !=
+                            has(mine, m, (int16_t)j);
+            least = m < least ? m : least;
+            most = m > most ? m : most;
+        }
+        CHECK_EQ(disagree, 0);
+        CHECK(most <= GROUP_MEMBERS_MAX);
+        CHECK(n > GROUP_MEMBERS_MAX ? least >= 8 : least == n);
+    }
+}
+
+static void cells_change_with_the_round(void)
+{
+    static struct group_member now[CROWD], next[CROWD];
+    uint32_t again = 0, in_all = 0;
+    fill_crowd(test_seed());
+    for (uint64_t round = 1; round <= 100; round++) {
+        uint8_t bits;
+        uint32_t n = cell_of(CROWD, 5, round, now, &bits);
+        uint32_t m = cell_of(CROWD, 5, round + 1, next, &bits);
+        for (uint32_t i = 0; i < n; i++)
+            again += now[i].slot != 5 && has(next, m, now[i].slot);
+        in_all += n - 1;
+    }
+    CHECK(again * 10 < in_all); /* one in twenty would be chance */
+    CHECK(in_all > 100 * 30);
+}
+
+/* Who does not know of one member differs from the others in that member's cell only. */
+static void a_lost_member_changes_its_cell_only(void)
+{
+    static struct group_member with[CROWD], without[CROWD];
+    for (uint64_t round = 1; round <= 5; round++) {
+        uint32_t changed = 0;
+        fill_crowd(test_seed() + round);
+        for (uint32_t i = 0; i + 1 < CROWD; i++) { /* the last one is lost */
+            uint8_t bits;
+            uint32_t n = cell_of(CROWD, i, round, with, &bits);
+            uint32_t m = cell_of(CROWD - 1, i, round, without, &bits);
+            changed += n != m || memcmp(with, without, n * sizeof with[0]) != 0;
+        }
+        CHECK(changed > 0 && changed <= GROUP_MEMBERS_MAX);
+    }
+}
+
 TEST_SUITE(strategy) = {
+    TEST(cells_part_the_view),
+    TEST(cells_change_with_the_round),
+    TEST(a_lost_member_changes_its_cell_only),
     TEST(seal_sorts_and_hashes),
     TEST(rps_takes_the_view),
     TEST(owners_follow_the_protocol),

@@ -2,6 +2,7 @@
  * IPv4-mapped IPv6 address.  Port in host order. */
 #ifndef BASE_ADDR_H
 #define BASE_ADDR_H
+#include "base/rng.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -15,5 +16,12 @@ typedef struct {
 static inline bool addr_equal(const sleet_addr *a, const sleet_addr *b)
 {
     return a->port == b->port && a->scope == b->scope && memcmp(a->ip, b->ip, 16) == 0;
+}
+
+static inline uint64_t addr_hash(const sleet_addr *a)
+{
+    uint64_t half[2];
+    memcpy(half, a->ip, sizeof half);
+    return mix64(mix64(mix64(half[0]) ^ half[1]) ^ ((uint64_t)a->scope << 16 | a->port));
 }
 #endif

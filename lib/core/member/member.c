@@ -1,25 +1,167 @@
 #include "member/member.h"
+#include <string.h>
 
-struct member_rounds members_rounds(const struct member *m, uint32_t n, uint32_t set, uint64_t lineage)
+/* ---- the table ------------------------------------------------------------ */
+
+static void add_address(struct view *v, uint32_t slot)
 {
-    struct member_rounds r = {0};
-    for (uint32_t i = 1; i < n; i++) {
-        const struct member_set *s = &m[i].sets[set];
-        if (!m[i].alive || !s->matches || !s->attached || !s->established || s->lineage != lineage)
-            continue;
-        uint64_t open = member_open_round(s);
-        r.n++;
-        r.joined = s->round > r.joined ? s->round : r.joined;
-        if (open >= r.highest) {
-            r.second = r.highest;
-            r.highest = open;
-        } else if (open > r.second) {
-            r.second = open;
-        }
+    const sleet_addr *a = &v->members[slot].addr;
+    uint32_t i = (uint32_t)addr_hash(a) & v->by_addr_mask;
+    for (; v->by_addr[i]; i = (i + 1) & v->by_addr_mask)
+        if (addr_equal(&v->members[v->by_addr[i]].addr, a))
+            return; /* listed twice: the first one counts */
+    v->by_addr[i] = (uint16_t)slot;
+}
+
+bool view_init(struct view *v, const sleet_addr *peers, uint32_t count)
+{
+    uint32_t size = 4;
+    while (size < 2 * (count + 1))
+        size *= 2;
+    *v = (struct view){.n = count + 1, .by_addr_mask = size - 1};
+    v->members = calloc(v->n, sizeof *v->members);
+    v->by_addr = calloc(size, sizeof *v->by_addr);
+    if (!v->members || !v->by_addr || !heap_init(&v->due, v->n)) {
+        view_fini(v);
+        return false;
     }
-    if (r.n == 1)
-        r.second = r.highest;
+    for (uint32_t slot = 1; slot < v->n; slot++) {
+        v->members[slot].addr = peers[slot - 1];
+        v->members[slot].heard = TIME_NEVER;
+        add_address(v, slot);
+    }
+    return true;
+}
+
+void view_fini(struct view *v)
+{
+    for (uint32_t i = 0; v->members && i < v->n; i++)
+        replay_fini(&v->members[i].replay);
+    free(v->members);
+    free(v->by_addr);
+    heap_fini(&v->due);
+    *v = (struct view){0};
+}
+
+struct member *view_at(const struct view *v, const sleet_addr *a)
+{
+    uint32_t i = (uint32_t)addr_hash(a) & v->by_addr_mask;
+    for (; v->by_addr[i]; i = (i + 1) & v->by_addr_mask)
+        if (addr_equal(&v->members[v->by_addr[i]].addr, a))
+            return &v->members[v->by_addr[i]];
+    return NULL;
+}
+
+/* ---- changes --------------------------------------------------------------- */
+
+void view_changed(struct view *v)
+{
+    v->generation++;
+    for (uint32_t i = 0; i < MEMBER_SETS_MAX; i++)
+        v->rounds[i].valid = false;
+}
+
+static bool counts(const struct member *m, const struct member_set *s)
+{
+    return m->alive && s->matches && s->attached && s->established;
+}
+
+void view_set_alive(struct view *v, struct member *m, bool alive)
+{
+    v->generation++;
+    m->alive = alive;
+    for (uint32_t i = 0; i < MEMBER_SETS_MAX; i++)
+        if (m->sets[i].attached)
+            v->rounds[i].valid = false;
+}
+
+void view_renew(struct view *v, struct member *m)
+{
+    view_set_alive(v, m, m->alive);
+    memset(m->sets, 0, sizeof m->sets);
+    memset(&m->reorder, 0, sizeof m->reorder);
+    replay_fini(&m->replay);
+    rtt_init(&m->rtt);
+}
+
+void view_answer(struct view *v, struct member *m)
+{
+    m->pong_due = true;
+    heap_move(&v->due, view_slot(v, m), (sleet_time){0});
+}
+
+static const struct member_set *said(const struct view *v, uint32_t slot, uint32_t set)
+{
+    return &v->members[slot].sets[set];
+}
+
+/* Count in a member that is new to the summary, or whose round rose. */
+static void count_in(const struct view *v, struct view_rounds *r, uint32_t slot, uint32_t set,
+                     bool new)
+{
+    const struct member_set *s = said(v, slot, set);
+    const struct member_set *best = r->furthest ? said(v, r->furthest, set) : NULL;
+    uint64_t open = member_open_round(s);
+    if (!best || s->round > best->round || (s->round == best->round && s->lineage < best->lineage))
+        r->furthest = slot;
+    if (s->lineage != r->lineage)
+        return;
+    r->n += new;
+    r->joined = s->round > r->joined ? s->round : r->joined;
+    if (slot == r->first)
+        return;
+    if (!r->first || open >= member_open_round(said(v, r->first, set))) {
+        r->second = r->first;
+        r->first = slot;
+    } else if (!r->second || open > member_open_round(said(v, r->second, set))) {
+        r->second = slot;
+    }
+}
+
+void view_learn(struct view *v, struct member *m, uint32_t set, const struct member_set *now)
+{
+    struct member_set *s = &m->sets[set], old = *s;
+    bool did = counts(m, s);
+    *s = *now;
+    bool does = counts(m, s);
+    if (old.attached != s->attached || old.matches != s->matches || did != does)
+        v->generation++;
+    if (did && (!does || old.lineage != s->lineage || old.round > s->round ||
+                member_open_round(&old) > member_open_round(s)))
+        v->rounds[set].valid = false;
+    else if (does && v->rounds[set].valid)
+        count_in(v, &v->rounds[set], view_slot(v, m), set, !did);
+}
+
+/* ---- what the others do ------------------------------------------------------ */
+
+static struct view_rounds *rounds_of(struct view *v, uint32_t set, uint64_t lineage)
+{
+    struct view_rounds *r = &v->rounds[set];
+    if (r->valid && r->lineage == lineage)
+        return r;
+    *r = (struct view_rounds){.valid = true, .lineage = lineage};
+    for (uint32_t i = 1; i < v->n; i++)
+        if (counts(&v->members[i], said(v, i, set)))
+            count_in(v, r, i, set, true);
     return r;
+}
+
+struct member_rounds view_rounds(struct view *v, uint32_t set, uint64_t lineage)
+{
+    const struct view_rounds *r = rounds_of(v, set, lineage);
+    struct member_rounds out = {.n = r->n, .joined = r->joined};
+    if (r->first)
+        out.highest = out.second = member_open_round(said(v, r->first, set));
+    if (r->second)
+        out.second = member_open_round(said(v, r->second, set));
+    return out;
+}
+
+const struct member_set *view_furthest(struct view *v, uint32_t set)
+{
+    const struct view_rounds *r = rounds_of(v, set, v->rounds[set].lineage);
+    return r->furthest ? said(v, r->furthest, set) : NULL;
 }
 
 uint64_t members_joining_round(const struct member *m, uint32_t n, uint32_t set)

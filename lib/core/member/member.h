@@ -1,15 +1,21 @@
 /* The view of the job as this node has it: one member a listed address, slot 0
  * being this node.  A static list today; dissemination comes behind this same
- * table.  Invariant: `alive` implies a session and less silence than the limit. */
+ * table.  Invariant: `alive` implies a session and less silence than the limit.
+ *
+ * Nothing that is asked for each datagram looks at all members: the address is
+ * found by hash, the next timer in a heap, the rounds of the others are kept up
+ * to date as they are told.  Hence what these depend on is changed through the
+ * functions below, or view_changed() is called afterwards. */
 #ifndef MEMBER_H
 #define MEMBER_H
 #include "base/addr.h"
+#include "base/heap.h"
 #include "base/time.h"
 #include "path/path.h"
 #include "session/replay.h"
 #include "sleet.h"
 
-#define MEMBERS_MAX SLEET_GROUP_MAX
+#define MEMBERS_MAX 1024 /* this node included */
 #define MEMBER_SETS_MAX 8
 
 /* What a member says of one of our sets. */
@@ -20,6 +26,7 @@ struct member_set {
     bool established;       /* it holds the job's model, lineage says which */
     bool closed;            /* `round` has closed there */
     uint64_t round;         /* newest round its trainer joined */
+    uint64_t round_as_of;   /* this node's own round when it last said so */
     uint64_t lineage;
     uint32_t silent_rounds; /* in a row without any contribution to this node */
     sleet_time ask_at;      /* not to be asked for a group before */
@@ -63,7 +70,49 @@ struct member_rounds {
     uint32_t n;
     uint64_t highest, second, joined;
 };
-struct member_rounds members_rounds(const struct member *, uint32_t n, uint32_t set, uint64_t lineage);
+
+struct view {
+    struct member *members; /* by slot */
+    uint32_t n;
+    uint32_t generation; /* of everything but the rounds: changed by view_changed() */
+    uint16_t *by_addr;   /* hash table of slots, 0: empty */
+    uint32_t by_addr_mask;
+    struct heap due; /* slots by the time at which a member needs a look */
+    struct view_rounds {
+        bool valid;
+        uint64_t lineage;        /* that these are of: */
+        uint32_t n;              /* members */
+        uint64_t joined;         /* highest round of theirs */
+        uint32_t first, second;  /* slots of the highest open rounds, 0: none */
+        uint32_t furthest;       /* slot that view_furthest() means, 0: none */
+    } rounds[MEMBER_SETS_MAX];
+};
+
+/* Slots 1 .. count are the addresses.  False when out of memory. */
+bool view_init(struct view *, const sleet_addr *peers, uint32_t count);
+void view_fini(struct view *);
+
+/* NULL for an address that is not listed. */
+struct member *view_at(const struct view *, const sleet_addr *);
+static inline uint32_t view_slot(const struct view *v, const struct member *m)
+{
+    return (uint32_t)(m - v->members);
+}
+
+/* Members' flags, boot ids or sets were changed by hand. */
+void view_changed(struct view *);
+/* Another life of the member: its session and what it said is void. */
+void view_renew(struct view *, struct member *);
+void view_set_alive(struct view *, struct member *, bool alive);
+/* What the member now says of a set. */
+void view_learn(struct view *, struct member *, uint32_t set, const struct member_set *);
+/* A PING to the member is due at once. */
+void view_answer(struct view *, struct member *);
+
+struct member_rounds view_rounds(struct view *, uint32_t set, uint64_t lineage);
+/* The established member whose lineage is to be joined: the one furthest on, ties to the
+ * lower lineage; NULL when there is none. */
+const struct member_set *view_furthest(struct view *, uint32_t set);
 /* The highest open round among those with a trainer but without the job's model. */
 uint64_t members_joining_round(const struct member *, uint32_t n, uint32_t set);
 #endif

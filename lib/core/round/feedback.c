@@ -78,7 +78,7 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
         if (gather_sent(r, e, rank))
             l->summary_due = true;
         else
-            m->pong_due = true; /* alive, still waiting or on its way */
+            view_answer(e->view, m); /* alive, still waiting or on its way */
     }
     owner_check(s, r, e, now);
 }
@@ -160,6 +160,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
     if (scatter || wants_gather(s, r, e, rank, now))
         put_holes(&w, bits, r, rank, scatter);
     l->holes_due = !scatter && wants_scatter(r, rank);
+    r->quiet_until = (sleet_time){0};
     l->summary_due = false;
     l->since_summary = 0;
     if (!l->holes_due) {
@@ -169,8 +170,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
     return wire_summary_encode(out, cap, &w);
 }
 
-sleet_time feedback_deadline(const struct set *s, const struct round *r, const struct env *e,
-                             sleet_time now)
+static sleet_time next_due(const struct set *s, const struct round *r, const struct env *e, sleet_time now)
 {
     sleet_time t = TIME_NEVER;
     for (uint32_t i = 0; i < r->group.n; i++) {
@@ -183,4 +183,17 @@ sleet_time feedback_deadline(const struct set *s, const struct round *r, const s
             t = l->since_summary >= SUMMARY_EVERY ? (sleet_time){0} : time_min(t, l->summary_at);
     }
     return t;
+}
+
+/* Most rounds of the window are over: they are not looked through for each datagram. */
+sleet_time feedback_deadline(const struct set *s, struct round *r, const struct env *e, sleet_time now)
+{
+    if (round_untouched(r, e))
+        return r->quiet_until;
+    r->quiet_until = next_due(s, r, e, now);
+    r->quiet_view = e->view->generation;
+    r->idle = true;
+    for (uint32_t i = 0; i < r->group.n; i++)
+        r->idle &= (int)i == r->self || !round_has_data(r, i);
+    return r->quiet_until;
 }

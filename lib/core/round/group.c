@@ -1,27 +1,34 @@
 /* Who averages with whom: the group of a round, pinned from the view. */
 #include "round/round.h"
 
+/* More than one group: its rounds are held in cells (strategy/cell.c). */
+static bool has_cells(const struct env *e)
+{
+    return e->n > SLEET_GROUP_MAX;
+}
+
 static bool takes_part(const struct member *m, int set)
 {
     return m->alive && !m->left && m->sets[set].matches && m->sets[set].attached;
 }
 
-/* The lineage to join: of the established members the one furthest on, ties to the lower. */
 bool set_heaviest_lineage(const struct set *s, const struct env *e, uint64_t *lineage)
 {
-    bool found = false;
-    uint64_t best = 0;
-    for (uint32_t i = 1; i < e->n; i++) {
-        const struct member_set *ms = &e->members[i].sets[s->handle];
-        if (!takes_part(&e->members[i], s->handle) || !ms->established)
-            continue;
-        if (!found || ms->round > best || (ms->round == best && ms->lineage < *lineage)) {
-            best = ms->round;
-            *lineage = ms->lineage;
-            found = true;
-        }
-    }
-    return found;
+    const struct member_set *ms = view_furthest(e->view, (uint32_t)s->handle);
+    if (ms)
+        *lineage = ms->lineage;
+    return ms != NULL;
+}
+
+/* In a job of cells most members are met only now and then: what one said long ago does not
+ * mean that it has come no further. */
+bool set_takes_part_lately(const struct set *s, const struct env *e, const struct member *m,
+                           uint64_t number)
+{
+    const struct member_set *ms = &m->sets[s->handle];
+    if (has_cells(e) && ms->round_as_of < number)
+        number = ms->round_as_of;
+    return ms->round + e->config->absent_rounds >= number;
 }
 
 /* A new job's model is that of the lowest id; it must have looked around first. */
@@ -38,18 +45,21 @@ bool set_may_found(const struct set *s, const struct env *e, sleet_time now)
     return all_heard || time_since(now, e->created) >= e->config->join_wait;
 }
 
-static void add(struct group *g, const struct member *m, int slot, bool contributes)
+static struct group_member listed(const struct member *m, uint32_t slot, bool contributes)
 {
-    g->members[g->n++] = (struct group_member){.node_id = m->node_id,
-                                               .boot_id = m->boot_id,
-                                               .contributes = contributes,
-                                               .slot = (int16_t)slot};
+    return (struct group_member){.node_id = m->node_id,
+                                 .boot_id = m->boot_id,
+                                 .contributes = contributes,
+                                 .slot = (int16_t)slot};
 }
 
 /* False when nobody's model can be taken yet: the start has to wait. */
 bool set_group(const struct set *s, const struct env *e, uint64_t number, struct group *out)
 {
-    struct group view = {0};
+    struct group_member view[MEMBERS_MAX];
+    struct group cell = {0};
+    uint32_t n = 0;
+    bool open = false;
     uint64_t lineage = s->lineage, lowest = 0;
 
     if (!s->established && !set_heaviest_lineage(s, e, &lineage)) {
@@ -60,23 +70,35 @@ bool set_group(const struct set *s, const struct env *e, uint64_t number, struct
         if (lowest == e->members[0].node_id)
             return false; /* others may still appear */
     }
-    add(&view, &e->members[0], 0, s->attached && s->established);
+    const struct member_set *furthest = view_furthest(e->view, (uint32_t)s->handle);
+    if (has_cells(e) && !s->established && furthest && furthest->round < number)
+        return false; /* as below, but found without a look at all */
+    view[n++] = listed(&e->members[0], 0, s->attached && s->established);
     for (uint32_t i = 1; i < e->n; i++) {
         const struct member *m = &e->members[i];
         const struct member_set *ms = &m->sets[s->handle];
         if (!takes_part(m, s->handle))
             continue;
         bool same = !lowest && ms->established && ms->lineage == lineage;
-        add(&view, m, (int)i, same || m->node_id == lowest);
+        view[n++] = listed(m, i, same || m->node_id == lowest);
     }
-    strategy_by_name("rps")->plan(&view, number, out);
+    cell.n = (uint8_t)cell_select(view, n, e->members[0].node_id, number, &cell.cell_bits);
+    for (uint32_t i = 0; i < cell.n; i++) {
+        const struct member_set *ms = &e->members[view[i].slot].sets[s->handle];
+        cell.members[i] = view[i];
+        open |= view[i].contributes && (view[i].slot == 0 || ms->round >= number);
+    }
+    if (has_cells(e) && !open)
+        return false; /* a joiner in a cell where nobody has the model, or not yet this round */
+    strategy_by_name("rps")->plan(&cell, number, out);
     group_seal(out);
     return true;
 }
 
-/* The nodes that count as coverage 1.0: contributors of the group and those that
- * fell silent without a good-bye less than a minute ago. */
-uint32_t set_expected(const struct set *s, const struct env *e, const struct group *g, sleet_time now)
+/* The nodes that count as coverage 1.0: contributors of the group and those of its cell
+ * that fell silent without a good-bye less than a minute ago; not more than a group has. */
+uint32_t set_expected(const struct set *s, const struct env *e, const struct group *g, uint64_t number,
+                      sleet_time now)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->n; i++)
@@ -84,8 +106,9 @@ uint32_t set_expected(const struct set *s, const struct env *e, const struct gro
     for (uint32_t i = 1; i < e->n; i++) {
         const struct member *m = &e->members[i];
         if (!m->alive && !m->left && m->sets[s->handle].established && !time_is_never(m->heard) &&
-            time_since(now, m->heard) < SEC(60) && group_rank(g, m->node_id) < 0)
+            time_since(now, m->heard) < SEC(60) && group_rank(g, m->node_id) < 0 &&
+            cell_same(m->node_id, e->members[0].node_id, number, g->cell_bits))
             n++;
     }
-    return n ? n : 1;
+    return n == 0 ? 1 : n < SLEET_GROUP_MAX ? n : SLEET_GROUP_MAX;
 }

@@ -22,7 +22,7 @@
 #define ROUNDS_RING 8
 #define SLICE_FRAGMENTS 2048 /* handled in one go where a whole set could take seconds */
 #define SET_HISTORY 64
-#define SET_UNTOLD 0xff
+#define SET_UNTOLD 0x80
 #define KNOWN_GROUPS 8 /* of others, a set */
 
 struct owner_side {
@@ -106,12 +106,19 @@ struct round {
     uint32_t got_n, filled; /* fragments with their owner's commit, with any */
     struct owner_side own;
     struct lane lane[SLEET_GROUP_MAX];
+    /* Nothing leaves before this instant unless the round is touched, that is, handed out by
+     * set_round() or changed by set.c, or the view changes. */
+    sleet_time quiet_until; /* 0: touched */
+    uint32_t quiet_view;    /* generation */
+    bool idle;              /* there is no data for anybody; as long as it is not touched */
 };
 
 struct set {
     bool used, attached, established;
-    uint8_t announced; /* attached and established as last told to the others */
+    uint8_t announced; /* attached and established as last told to the others; SET_UNTOLD:
+                          the group has yet to hear that a round closed */
     uint8_t announce_more; /* times to say it again, pings get lost */
+    bool announce_all;     /* to everybody, not to the group of the newest round only */
     sleet_time announce_at;
     uint64_t lineage;
     uint64_t own_round; /* newest joined */
@@ -150,13 +157,20 @@ struct env {
     const engine_config *config;
     engine_counters *counters;
     sleet_time created;
+    struct view *view; /* whose members these are */
 };
+
+static inline bool round_untouched(const struct round *r, const struct env *e)
+{
+    return r->quiet_until.ns != 0 && r->quiet_view == e->view->generation;
+}
 
 /* ---- set.c: starting, closing, the window */
 uint64_t set_job_round(const struct set *, const struct env *);
 /* The tables hold one array a tensor and are copied; see engine_start(). */
 int set_start(struct set *, const struct env *, const void *const *send, void *const *result,
               const sleet_round_options *, sleet_time now);
+void set_join_served(struct set *, struct round *, const struct env *, sleet_time now);
 void set_retry_start(struct set *, const struct env *, sleet_time now);
 void set_close(struct set *, struct round *, const struct env *, int error, sleet_time now);
 void set_withdraw(struct set *, const struct env *, sleet_time now);
@@ -170,7 +184,12 @@ void set_fini(struct set *);
 bool set_heaviest_lineage(const struct set *, const struct env *, uint64_t *lineage);
 bool set_may_found(const struct set *, const struct env *, sleet_time now);
 bool set_group(const struct set *, const struct env *, uint64_t number, struct group *);
-uint32_t set_expected(const struct set *, const struct env *, const struct group *, sleet_time now);
+
+uint32_t set_expected(const struct set *, const struct env *, const struct group *, uint64_t number,
+                      sleet_time now);
+/* Its trainer took part in one of the last K rounds before `number`, as far as one knows. */
+bool set_takes_part_lately(const struct set *, const struct env *, const struct member *,
+                           uint64_t number);
 
 /* ---- round.c */
 struct round *round_new(const struct layout *, const struct group *, int self, uint64_t number,
@@ -234,7 +253,8 @@ size_t feedback_fill(struct set *, struct round *, const struct env *, uint32_t 
                      size_t cap, sleet_time now);
 /* How long a datagram from the member may be under way behind others. */
 sleet_duration feedback_settle(const struct member *);
-sleet_time feedback_deadline(const struct set *, const struct round *, const struct env *, sleet_time now);
+/* When the next one is due; keeps quiet_until and idle. */
+sleet_time feedback_deadline(const struct set *, struct round *, const struct env *, sleet_time now);
 
 /* ---- send.c */
 /* Body of the next data datagram to `rank`; 0 if none.  `counter` is the one it will leave with. */

@@ -15,7 +15,7 @@ static struct member_rounds others(const struct set *s, const struct env *e)
     uint64_t lineage = s->lineage;
     if (!s->established && !set_heaviest_lineage(s, e, &lineage))
         return (struct member_rounds){0};
-    return members_rounds(e->members, e->n, (uint32_t)s->handle, lineage);
+    return view_rounds(e->view, (uint32_t)s->handle, lineage);
 }
 
 uint64_t set_job_round(const struct set *s, const struct env *e)
@@ -27,7 +27,10 @@ uint64_t set_job_round(const struct set *s, const struct env *e)
 static struct round *find(const struct set *s, uint64_t number)
 {
     struct round *r = s->ring[number % ROUNDS_RING];
-    return r && r->number == number ? r : NULL;
+    if (!r || r->number != number)
+        return NULL;
+    r->quiet_until = (sleet_time){0};
+    return r;
 }
 
 static void retire(struct set *s, const struct env *e, uint32_t slot)
@@ -132,7 +135,7 @@ static void go_on_alone(struct set *s, const struct env *e, sleet_time now)
     double least = s->pending.options.least_coverage;
     sleet_report p = {.round = s->alone.round, .group_size = 1, .flags = s->alone.flags};
     self.members[0].node_id = e->members[0].node_id;
-    p.expected = set_expected(s, e, &self, now);
+    p.expected = set_expected(s, e, &self, 0, now);
     if (p.flags & SLEET_ALONE)
         p.expected += others(s, e).n;
     p.coverage = 1.0 / p.expected;
@@ -228,8 +231,9 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
     p.fragments_unsent = g.unsent;
     r->flags = p.flags;
     if (p.flags & (SLEET_DEADLINE | SLEET_JOINING))
-        s->announced = SET_UNTOLD; /* those behind must not join what has closed here */
+        s->announced |= SET_UNTOLD; /* those behind must not join what has closed here */
     r->closed = true;
+    r->quiet_until = (sleet_time){0};
     s->open = NULL;
     if (!s->established && others(s, e).joined < r->number)
         s->own_round = r->number - 1; /* nobody came, nothing was sent: be here next time */
@@ -279,9 +283,10 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
     r->least_coverage = o->least_coverage > 0 ? o->least_coverage : 0.5;
     r->quorum = o->quorum;
     r->exact |= o->exact != 0;
+    r->quiet_until = (sleet_time){0};
     r->started = s->pending.at;
     r->deadline = pending_deadline(s);
-    r->expected = set_expected(s, e, &r->group, now);
+    r->expected = set_expected(s, e, &r->group, r->number, now);
     r->skipped = s->own_round ? r->number - s->own_round - 1 : 0;
     s->own_round = r->number;
     s->open = r;
@@ -305,7 +310,7 @@ static void report_nothing(struct set *s, const struct env *e, uint64_t number, 
     sleet_report p = {.round = number,
                       .coverage = 1,
                       .group_size = g.n,
-                      .expected = set_expected(s, e, &g, now),
+                      .expected = set_expected(s, e, &g, number, now),
                       .flags = SLEET_COMPLETE,
                       .elapsed_ns = time_since(now, s->pending.at)};
     s->own_round = number;
@@ -323,6 +328,13 @@ static bool cut_off(const struct set *s, const struct env *e)
             return true;
     }
     return false;
+}
+
+/* A joiner that waits takes the round whose commits it is sent. */
+void set_join_served(struct set *s, struct round *r, const struct env *e, sleet_time now)
+{
+    if (s->waiting && !s->established && !r->joined && r->number > s->own_round)
+        join(s, r, e, now);
 }
 
 /* Pin a group and join, or answer at once where there is nobody; DESIGN 5.1. */
@@ -431,7 +443,7 @@ static void suspect_silent(struct set *s, struct round *r, const struct env *e, 
         struct member *m = &e->members[r->group.members[i].slot];
         if ((int)i == r->self || gather_done_from(s, r, e, i, now) || time_since(now, m->heard) < limit)
             continue;
-        m->alive = false;
+        view_set_alive(e->view, m, false);
         LOG(&e->config->log, LOG_WARN, FAULT_REMOTE, "member-silent", F_X("node", m->node_id),
             F_U("round", r->number), F_F("silent_s", (double)time_since(now, m->heard) / 1e9));
     }
@@ -453,6 +465,8 @@ void set_expire(struct set *s, const struct env *e, sleet_time now)
         r = s->ring[i];
         if (!r)
             continue;
+        if (!r->own.final || r == s->open)
+            r->quiet_until = (sleet_time){0};
         owner_check(s, r, e, now);
         if (r == s->open)
             suspect_silent(s, r, e, now);

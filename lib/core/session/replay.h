@@ -1,4 +1,5 @@
-/* Sliding window of packet counters (RFC 6479).  Zero-filled is empty. */
+/* Sliding window of packet counters (RFC 6479).  Zero-filled is empty.  Its words are made
+ * with the first counter from 64 on: most members of a large job hardly speak to each other. */
 #ifndef SESSION_REPLAY_H
 #define SESSION_REPLAY_H
 #include <stdbool.h>
@@ -9,10 +10,13 @@
 
 struct replay {
     uint64_t highest; /* counter seen; 0 none */
-    uint64_t words[REPLAY_WORDS];
+    uint64_t few;     /* the word of counters 0 .. 63 until there are `words` */
+    uint64_t *words;  /* REPLAY_WORDS, or NULL */
 };
 
 /* Call after the tag was found right.  False for counter 0, a counter seen
- * before, or one that is REPLAY_WINDOW or more behind the highest. */
+ * before, or one that is REPLAY_WINDOW or more behind the highest; also when out of memory. */
 bool replay_check_and_set(struct replay *, uint64_t counter);
+/* Empty again, its memory freed. */
+void replay_fini(struct replay *);
 #endif
