@@ -5,8 +5,8 @@
 #include "engine_internal.h"
 #include <string.h>
 
-#define ANNOUNCE_MORE 3
-#define ANNOUNCE_GAP MS(20)
+#define ANNOUNCE_MORE 6 /* over 1.3 s: a late session hears of it too */
+#define ANNOUNCE_GAP MS(20) /* then twice as long each time */
 #define BODY_AT 16
 #define BODY_MAX (ENGINE_DATAGRAM_MAX - 32)
 
@@ -176,8 +176,9 @@ static void announce_changes(engine *e)
             continue;
         bool news = (s->announced & ~SET_UNTOLD) != state;
         s->announce_all = news || e->n <= SLEET_GROUP_MAX || (s->announce_all && s->announce_more);
-        s->announce_more = s->announced == state ? s->announce_more - 1 : ANNOUNCE_MORE;
-        s->announce_at = time_add(e->now, ANNOUNCE_GAP);
+        uint8_t more = e->n <= SLEET_GROUP_MAX ? ANNOUNCE_MORE : ANNOUNCE_MORE / 2;
+        s->announce_more = s->announced == state ? s->announce_more - 1 : more;
+        s->announce_at = time_add(e->now, ANNOUNCE_GAP << (more - s->announce_more));
         s->announced = state;
         session_announce(e, s->announce_all ? NULL : newest_group(s));
     }
@@ -213,9 +214,12 @@ sleet_time engine_deadline(const engine *e)
     sleet_time next, t = e->left ? TIME_NEVER : session_deadline(e);
     if (e->outbox_n)
         t = e->now;
-    for (uint32_t k = 0; !e->left && k < ENGINE_SETS_MAX; k++)
+    for (uint32_t k = 0; !e->left && k < ENGINE_SETS_MAX; k++) {
         if (e->sets[k].used)
             t = time_min(t, set_deadline(&e->sets[k], &env, e->now));
+        if (e->sets[k].used && e->sets[k].announce_more)
+            t = time_min(t, e->sets[k].announce_at);
+    }
     if (!e->left) {
         oldest((engine *)(uintptr_t)e, &env, &s, &next);
         t = time_min(t, next);

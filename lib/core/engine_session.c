@@ -448,7 +448,7 @@ static void greet(engine *e, struct member *m)
     if (!m->my_index)
         new_index(e, m);
     send_hello(e, m, WIRE_HELLO, NO_SESSION);
-    m->hello_gap = m->hello_gap ? m->hello_gap * 2 : HELLO_GAP;
+    m->hello_gap += m->hello_gap == 0 ? HELLO_GAP : e->n > CROWD ? m->hello_gap : HELLO_GAP / 2;
     if (m->hello_gap > HELLO_GAP_MAX)
         m->hello_gap = HELLO_GAP_MAX;
     m->hello_at = time_add(e->now, m->hello_gap + (sleet_duration)rng_below(&e->rng, 20) * MS(1));

@@ -156,8 +156,43 @@ static void a_half_open_session_is_completed(void)
     sim_free(s);
 }
 
+/* Trainers that wait for each other begin at about the same time, or they would not be
+ * at the same step of their training. */
+static void all_hear_of_all_trainers_soon(void)
+{
+    unsigned late = 0, n = test_repeats(100);
+    for (unsigned i = 0; i < n; i++) {
+        struct sim_config config = {.nodes = NODES,
+                                    .seed = test_seed() + i,
+                                    .link = {.delay = US(200), .jitter = US(200), .loss = 0.3}};
+        cluster *c = cluster_new(&config, counts, 1);
+        sleet_time first = TIME_NEVER, last = {0};
+        bool knows[NODES] = {false};
+        REQUIRE(c);
+        while (sim_now(cluster_sim(c)).ns < SEC(6)) {
+            cluster_idle(c, MS(10));
+            for (uint32_t node = 0; node < NODES; node++) {
+                engine_set set = {0};
+                engine_get_set(sim_engine(cluster_sim(c), node), cluster_set(c, node), &set,
+                               sim_now(cluster_sim(c)));
+                if (knows[node] || set.trainers < NODES)
+                    continue;
+                knows[node] = true;
+                first = time_min(first, sim_now(cluster_sim(c)));
+                last = sim_now(cluster_sim(c));
+            }
+        }
+        CHECK(knows[0] && knows[1] && knows[2] && knows[3]);
+        late += time_since(last, first) > MS(700);
+        cluster_free(c);
+    }
+    if (!CHECK(late <= n / 50))
+        printf("%u of %u\n", late, n);
+}
+
 TEST_SUITE(founding) = {
     TEST(one_model_is_left),
     TEST(a_half_open_session_is_completed),
+    TEST(all_hear_of_all_trainers_soon),
     TEST_END,
 };
