@@ -70,6 +70,11 @@ void shm_destroy(struct shm *s)
 char *status_json(const struct control *k) { return k ? strdup("{}") : NULL; }
 char *status_peers_json(const struct control *k) { return k ? strdup("[]") : NULL; }
 char *status_config_json(const struct control *k) { return k ? strdup("{}") : NULL; }
+char *status_explain_json(const struct control *k, uint64_t round)
+{
+    (void)round;
+    return k ? strdup("{}") : NULL;
+}
 char *status_rounds_json(const struct control *k, const char *name)
 {
     return k && (!name || name[0]) ? strdup("[]") : NULL;
