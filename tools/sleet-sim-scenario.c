@@ -7,21 +7,25 @@
 #define TICK MS(2)   /* between two looks at the events */
 #define HEADERS 42.0 /* of a datagram on Ethernet, which a real rate counts */
 #define DATAGRAM 1224.0
+#define QUEUE_KB 256.0 /* as the lab's */
 #define METRICS_LEFT_OUT (1u << METRIC_CORRUPT_KERNEL | 1u << METRIC_CORRUPT)
 
 /* ---- links ------------------------------------------------------------------- */
 
-/* netem's jitter lies to both sides of the delay; what is reordered is not delayed. */
-static struct sim_link to_sim(const struct scenario_link *l)
+/* netem's jitter lies to both sides of the delay; what is reordered is not delayed.  The
+ * paths towards a node share its rate and its queue. */
+static struct sim_link to_sim(const struct scenario_link *l, sleet_time *free_at)
 {
+    double queue_kb = l->queue_kb > 0 ? l->queue_kb : QUEUE_KB;
+    double payload = DATAGRAM / (DATAGRAM + HEADERS);
     struct sim_link out = {.loss = l->loss,
                            .ge_p = l->gemodel_p,
                            .ge_r = l->gemodel_r,
                            .duplicate = l->duplicate,
                            .corrupt = l->corrupt,
-                           .rate_bps =
-                               (uint64_t)(l->rate_mbit * 1e6 * DATAGRAM / (DATAGRAM + HEADERS)),
-                           .queue_bytes = (uint32_t)(l->queue_kb * 1024)};
+                           .rate_bps = (uint64_t)(l->rate_mbit * 1e6 * payload),
+                           .queue_bytes = (uint32_t)(queue_kb * 1024 * payload),
+                           .free_at = free_at};
     sleet_duration delay = (sleet_duration)((l->delay_ms - l->jitter_ms) * 1e6);
     out.jitter = (sleet_duration)(2 * l->jitter_ms * 1e6);
     if (l->reorder > 0 && delay > 0) {
@@ -37,7 +41,7 @@ static void set_links(struct play *p)
 {
     uint32_t n = (uint32_t)p->s->nodes;
     for (uint32_t to = 0; to < n; to++) {
-        struct sim_link link = to_sim(&p->link[to]);
+        struct sim_link link = to_sim(&p->link[to], &p->free_at[to]);
         for (uint32_t from = 0; from < n; from++) {
             link.down = p->group[from] != p->group[to];
             if (from != to)

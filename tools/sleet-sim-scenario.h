@@ -38,6 +38,7 @@ struct play {
     size_t params;
     struct trainer trainer[SCENARIO_NODES_MAX];
     struct scenario_link link[SCENARIO_NODES_MAX]; /* now */
+    sleet_time free_at[SCENARIO_NODES_MAX];        /* of the rate limit towards a node */
     uint8_t group[SCENARIO_NODES_MAX];
     int next_event;
     sleet_time event_at;

@@ -27,14 +27,15 @@ static sleet_time leaves_at(struct sim_path *path, size_t len, sleet_time now)
     const struct sim_link *l = &path->link;
     if (l->rate_bps == 0)
         return now;
+    sleet_time *free_at = l->free_at ? l->free_at : &path->free_at;
     double ns_a_byte = 8e9 / (double)l->rate_bps;
-    sleet_time start = time_before(path->free_at, now) ? now : path->free_at;
+    sleet_time start = time_before(*free_at, now) ? now : *free_at;
     double waiting = (double)time_since(start, now) / ns_a_byte;
     uint32_t room = l->queue_bytes ? l->queue_bytes : LINK_QUEUE_BYTES;
     if (waiting + (double)len > (double)room)
         return TIME_NEVER;
-    path->free_at = time_add(start, (sleet_duration)(ns_a_byte * (double)len));
-    return path->free_at;
+    *free_at = time_add(start, (sleet_duration)(ns_a_byte * (double)len));
+    return *free_at;
 }
 
 static sleet_time arrives_at(struct sim_path *path, sleet_rng *rng, sleet_time left)

@@ -20,6 +20,7 @@ struct sim_link {
     double ge_p, ge_r; /* Gilbert: good -> bad, bad -> good, a datagram; all in bad are lost; 0: off */
     uint64_t rate_bps;    /* bits of payload per second; 0: no limit */
     uint32_t queue_bytes; /* waiting for the rate limit, then drop; 0: 256 KiB */
+    sleet_time *free_at;  /* of the rate limit; paths with the same one share it.  NULL: its own */
     uint32_t mtu_bytes;   /* longer datagrams are lost; 0: no limit */
     bool down;            /* everything is lost */
 };

@@ -49,6 +49,20 @@ static void the_rate_limit_spaces_and_the_queue_drops(void)
     CHECK_EQ(link_pass(&path, &rng, 1000, (sleet_time){MS(1)}).copies, 1);
 }
 
+/* Two paths into one queue: what one sends waits for the other's. */
+static void paths_share_a_rate(void)
+{
+    sleet_time free_at = {0};
+    struct sim_link link = {.rate_bps = 8000000, .queue_bytes = 3000, .free_at = &free_at};
+    struct sim_path a = {.link = link}, b = {.link = link};
+    sleet_rng rng = {test_seed()};
+    CHECK_EQ(link_pass(&a, &rng, 1000, (sleet_time){0}).at[0].ns, MS(1) + US(1));
+    CHECK_EQ(link_pass(&b, &rng, 1000, (sleet_time){0}).at[0].ns, MS(2) + US(1));
+    CHECK_EQ(link_pass(&a, &rng, 1000, (sleet_time){0}).copies, 1);
+    CHECK_EQ(link_pass(&b, &rng, 1000, (sleet_time){0}).copies, 0);
+    CHECK_EQ(b.tail_dropped, 1);
+}
+
 static void copies_and_flips(void)
 {
     struct sim_path path = {.link = {.duplicate = 1, .corrupt = 1, .mtu_bytes = 100}};
@@ -63,6 +77,7 @@ TEST_SUITE(link) = {
     TEST(loss_has_its_rate),
     TEST(delay_and_jitter_bound_the_arrival),
     TEST(the_rate_limit_spaces_and_the_queue_drops),
+    TEST(paths_share_a_rate),
     TEST(copies_and_flips),
     TEST_END,
 };
