@@ -57,7 +57,7 @@ static bool is_root(char *why, size_t len)
 {
     if (geteuid() == 0)
         return true;
-    snprintf(why, len, "needs root");
+    snprintf(why, len, "it needs root");
     return false;
 }
 

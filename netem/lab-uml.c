@@ -213,19 +213,23 @@ int uml_run(int argc, char **argv, const struct lab_options *o, double limit_s, 
     return code;
 }
 
-/* A guest whose lab is gone: its number is in u/pid, its command line names the job. */
+/* Processes of a guest whose lab is gone: their command line names the job. */
 static void kill_guest(const char *job)
 {
-    char path[64], words[4096] = "", *pid = read_in(job, "u/pid", NULL);
-    long number = pid ? strtol(pid, NULL, 10) : 0;
-    free(pid);
-    snprintf(path, sizeof path, "/proc/%ld/cmdline", number);
-    int fd = number > 1 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    ssize_t len = fd >= 0 ? read(fd, words, sizeof words) : 0;
-    if (fd >= 0)
-        close(fd);
-    if (len > 0 && memmem(words, (size_t)len, job, strlen(job)))
-        kill((pid_t)number, SIGKILL);
+    DIR *proc = opendir("/proc");
+    for (struct dirent *e; proc && (e = readdir(proc));) {
+        char path[300], words[4096];
+        long number = strtol(e->d_name, NULL, 10);
+        snprintf(path, sizeof path, "/proc/%s/cmdline", e->d_name);
+        int fd = number > 1 && number != getpid() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+        ssize_t len = fd >= 0 ? read(fd, words, sizeof words) : 0;
+        if (fd >= 0)
+            close(fd);
+        if (len > 0 && strncmp(words, UML, strlen(UML)) == 0 && memmem(words, (size_t)len, job, strlen(job)))
+            kill((pid_t)number, SIGKILL);
+    }
+    if (proc)
+        closedir(proc);
 }
 
 void uml_reap(void)

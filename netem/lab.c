@@ -106,7 +106,7 @@ static int choose(const char *name)
             continue;
         if (available(i, why[0], sizeof why[0]))
             return i;
-        lab_say("no backend %s here: it %s", name, why[0]);
+        lab_say("no backend %s here: %s", name, why[0]);
         return -1;
     }
     for (int i = 0; i < 2; i++)

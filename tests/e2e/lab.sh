@@ -1,6 +1,6 @@
 #!/bin/bash
 # lab.sh - the lab: its refusals, and scenarios on real links in one guest boot.
-# Arguments: the cases to run, of faults scenarios user twice (all).
+# Arguments: the cases to run, of faults scenarios twice user reap (all).
 # Needs the build folder in SLEET_BUILD or BUILDDIR, dataset-fashion-mnist, and a kernel
 # with netem or User-Mode Linux.  Waits for another lab on this machine.
 # shellcheck source=tests/e2e/lib.sh
@@ -80,5 +80,22 @@ user_case() {
     ok "user: nothing is left of it" [ "$(ls "$home")" = small.ini ]
 }
 
-[ $# -gt 0 ] || set -- faults scenarios twice user
+# A lab that is killed cannot tidy up; reap does.
+reap_case() {
+    local run
+    small "$work/small.ini" "done = 1"
+    TMPDIR=$work "$lab" run "$work/small.ini" --wait 200 >"$work/killed.out" 2>&1 &
+    run=$!
+    until_true 250 said killed.out "^small: "
+    kill -KILL $run
+    wait $run 2>/dev/null
+    ok "reap: ends with 0" env TMPDIR="$work" "$lab" reap --wait 100
+    ok "reap: no guest, namespace or folder is left" nothing_left
+}
+nothing_left() {
+    ! pgrep -f "uml_dir=$work" >/dev/null && [ ! -e /run/netns/sleetlab1 ] &&
+        ! compgen -G "$work/sleet-lab-*" >/dev/null
+}
+
+[ $# -gt 0 ] || set -- faults scenarios twice user reap
 run_cases "$@"
