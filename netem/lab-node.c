@@ -68,7 +68,7 @@ static bool answers(const struct lab *lab, int node)
 }
 
 /* sleet-train's options, name and value, from the workload. */
-static size_t trainer_words(const struct lab *lab, const struct lab_node *n, const char **argv,
+static size_t trainer_words(const struct lab *lab, const char **argv,
                             char values[][32])
 {
     const struct scenario_workload *w = &lab->s->workload;
@@ -98,8 +98,6 @@ static size_t trainer_words(const struct lab *lab, const struct lab_node *n, con
     argv[words++] = "--shards";
     argv[words++] = w->shards;
     argv[words++] = "--json";
-    if (n->restarted)
-        argv[words++] = "--late";
     return words;
 }
 
@@ -114,7 +112,7 @@ static bool start_trainer(struct lab *lab, struct lab_node *n)
     node_path(lab, n->number, "sock", control, sizeof control);
     snprintf(node, sizeof node, "%d", n->number - 1);
     snprintf(nodes, sizeof nodes, "%d", (int)lab->s->nodes);
-    argv[trainer_words(lab, n, argv, values)] = NULL;
+    argv[trainer_words(lab, argv, values)] = NULL;
     if (pipe2(fds, O_CLOEXEC) != 0)
         return fail(lab);
     fcntl(fds[0], F_SETFL, O_NONBLOCK);

@@ -33,8 +33,7 @@ static bool play_on_node(struct lab *lab, const struct scenario_event *e, int i)
         node_signal(n, SIGKILL, true);
         return true;
     case SCENARIO_START:
-        n->restarted = n->done = false;
-        n->restarted = lab->top_step > 0;
+        n->done = false;
         n->excused = false;
         return node_start(lab, n);
     case SCENARIO_FREEZE:

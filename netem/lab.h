@@ -99,7 +99,6 @@ struct lab_node {
     size_t len;
     bool waiting;   /* the trainer starts as soon as the daemon answers */
     double waits_since;
-    bool restarted; /* joins a job that runs */
     bool frozen, excused; /* excused: the next step was under way in a freeze */
     /* what the trainer said */
     uint64_t steps, step, returned; /* step: of the job */

@@ -28,7 +28,6 @@
     X(O_CONTROL, "control", "PATH", "socket of the local sleetd (SLEET_CONTROL)")           \
     X(O_MIN_NODES, "min-nodes", "N", "wait for N trainers before the first step (SLEET_NODES, or 1)")       \
     X(O_MIN_WAIT, "min-wait", "S", "for at most S seconds (30)")                            \
-    X(O_LATE, "late", NULL, "the others train already: begin at their step")                \
     X(O_STEP_TIME, "step-time", "S", "let a step take S seconds at least, as on a slower machine (0)") \
     X(O_DEADLINE, "deadline", "S", "longest wait of a round in seconds (2)")                \
     X(O_SIM, "sim", "N", "simulate N nodes in this process instead")                        \
@@ -184,7 +183,6 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_CHECKPOINT_EVERY: return whole32(v, 1, UINT32_MAX, &o->checkpoint_every);
     case O_RESUME: o->resume = true; return true;
     case O_STEP_TIME: return real(v, 0, 3600, &o->step_time);
-    case O_LATE: o->late = true; return true;
     case O_JSON: o->json = true; return true;
     default: return false;
     }

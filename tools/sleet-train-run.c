@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #define STALLS_MAX 10      /* rounds in a row without an answer until the daemon is given up */
+#define LAST_ROUND_TRIES 3
 #define LAST_ROUND_WAIT 30 /* seconds in which the last round may be tried again */
 
 struct run {
@@ -23,7 +24,8 @@ struct run {
     struct train_tally *tally; /* the one in `done` */
     double started;
     uint64_t stalls_in_a_row;
-    uint64_t base; /* the job's round before this training's first step */
+    float schedule; /* in the set: steps done, so that joiners learn where the training is */
+    uint64_t base;  /* the job's round before this training's first step */
     bool based;
     struct train_line line;
 };
@@ -70,6 +72,8 @@ static int connect_daemon(struct run *r)
     if (!error)
         error = sleet_set_add(r->set, "momentum", SLEET_F32, n, r->momentum);
     if (!error)
+        error = sleet_set_add(r->set, "schedule", SLEET_F32, 1, &r->schedule);
+    if (!error)
         error = sleet_set_register(r->set);
     if (error)
         return give_up(r, "cannot take part", error);
@@ -103,6 +107,7 @@ static int average(struct run *r, bool exact, sleet_report *report)
                                    .deadline_ns = exact ? 0 : (int64_t)(r->o->deadline * 1e9)};
     double before = train_clock();
     *report = (sleet_report){0};
+    r->schedule = (float)r->line.step;
     int error = sleet_start(r->set, &options);
     if (error == SLEET_ENONFINITE)
         return train_diverged(&r->print, r->line.step, r->line.rate);
@@ -154,11 +159,9 @@ static void follow_job(struct run *r, const sleet_report *report)
 {
     if (report->round == 0)
         return; /* alone */
-    if (!r->based) {
-        r->based = true;
-        bool behind = r->o->late && report->round > r->line.step;
-        r->base = behind ? 0 : report->round - r->line.step;
-    }
+    if (!r->based || (report->flags & SLEET_JOINING)) /* as the others have it */
+        r->base = report->round - (uint64_t)lroundf(r->schedule);
+    r->based = true;
     r->line.step = report->round - r->base;
     if (r->line.step > r->sgd.steps)
         r->line.step = r->sgd.steps;
@@ -203,15 +206,17 @@ static int train(struct run *r)
     return EXIT_OK;
 }
 
-/* The exact last round; a node ahead of all others tries again until they come. */
+/* The exact last round; again where nodes were missing in it, and by a node ahead of all
+ * others until they come. */
 static int last_round(struct run *r)
 {
     double until = train_clock() + LAST_ROUND_WAIT;
-    for (;;) {
+    for (int tries = 1;; tries++) {
         sleet_report report;
         sleet_job_info info;
         int status = average(r, true, &report);
-        if (status != EXIT_OK || !(report.flags & SLEET_ALONE) || train_clock() > until)
+        bool again = !(report.flags & SLEET_COMPLETE) && tries < LAST_ROUND_TRIES;
+        if (status != EXIT_OK || !(again || (report.flags & SLEET_ALONE)) || train_clock() > until)
             return status;
         if (sleet_job(r->ctx, r->set, &info) != SLEET_OK || info.trainers < 2)
             return EXIT_OK;

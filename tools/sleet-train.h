@@ -31,7 +31,6 @@ struct train_options {
     uint32_t evaluate;         /* test every so many steps; 0: once an epoch */
     bool json;
     double step_time;  /* s, at least */
-    bool late;         /* the first round's number is the step to go on from */
     uint32_t sim;      /* nodes to simulate; 0: a real run */
     double loss;       /* of datagrams, fraction */
     double burst;      /* mean length of a burst of losses; 0: independent */
