@@ -188,7 +188,7 @@ static sleet_time next_due(const struct set *s, const struct round *r, const str
 /* Most rounds of the window are over: they are not looked through for each datagram. */
 sleet_time feedback_deadline(const struct set *s, struct round *r, const struct env *e, sleet_time now)
 {
-    if (round_untouched(r, e))
+    if (round_untouched(r, e) && time_before(now, r->quiet_until))
         return r->quiet_until;
     r->quiet_until = next_due(s, r, e, now);
     r->quiet_view = e->view->generation;
