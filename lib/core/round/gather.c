@@ -112,7 +112,7 @@ bool gather_done_from(const struct set *s, const struct round *r, const struct e
 static bool sole_contributor(const struct round *r)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < r->group.n; i++)
+    for (uint32_t i = 0; n < 2 && i < r->group.n; i++)
         n += r->group.members[i].contributes;
     return n == 1;
 }
