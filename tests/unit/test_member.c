@@ -72,6 +72,7 @@ static struct member_rounds plain_rounds(const struct view *v, uint64_t lineage)
         if (!counts(&v->members[i]) || s->lineage != lineage)
             continue;
         r.n++;
+        r.joined = s->round > r.joined ? s->round : r.joined;
         if (open >= r.highest) {
             r.second = r.highest;
             r.highest = open;
@@ -126,7 +127,8 @@ static void rounds_agree_with_a_plain_count(void)
         view_learn(&v, m, 0, &now);
         uint64_t lineage = rng_below(&rng, 3);
         struct member_rounds got = view_rounds(&v, 0, lineage), want = plain_rounds(&v, lineage);
-        wrong += got.n != want.n || got.highest != want.highest || got.second != want.second;
+        wrong += got.n != want.n || got.highest != want.highest || got.second != want.second ||
+                 got.joined != want.joined;
         wrong += !same_furthest(&v);
     }
     CHECK_EQ(wrong, 0);
