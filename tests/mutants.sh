@@ -74,7 +74,7 @@ fault() { # NUMBER
     8) plant lib/core/round/group.c 's->attached && s->established);' 's->attached);' &&
         plant lib/core/round/group.c 'same || m->node_id == lowest);' \
             'true || same || m->node_id == lowest);' &&
-        plant lib/core/round/set.c 'r->contributes = r->contributes && s->established;' '' ;;
+        plant lib/core/round/start.c 'r->contributes = r->contributes && s->established;' '' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }

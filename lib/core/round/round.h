@@ -165,19 +165,39 @@ static inline bool round_untouched(const struct round *r, const struct env *e)
     return r->quiet_until.ns != 0 && r->quiet_view == e->view->generation;
 }
 
-/* ---- set.c: starting, closing, the window */
+/* ---- set.c: the rounds of a set, their window and timers */
+/* The rounds of the others that hold the same model. */
+struct member_rounds set_others(const struct set *, const struct env *);
 uint64_t set_job_round(const struct set *, const struct env *);
+struct round *set_find(const struct set *, uint64_t number);
+/* The round `number` with its group pinned, made if it is new; NULL where it cannot be. */
+struct round *set_pin(struct set *, const struct env *, uint64_t number, sleet_time now);
+/* The same for a round that a datagram names; NULL outside the window. */
+struct round *set_round(struct set *, const struct env *, uint64_t number, sleet_time now);
+void set_retire(struct set *, const struct env *, uint32_t slot);
+void set_expire(struct set *, const struct env *, sleet_time now);
+sleet_time set_deadline(const struct set *, const struct env *, sleet_time now);
+void set_fini(struct set *);
+
+/* ---- start.c: which round to join, with whom, or alone */
 /* The tables hold one array a tensor and are copied; see engine_start(). */
 int set_start(struct set *, const struct env *, const void *const *send, void *const *result,
               const sleet_round_options *, sleet_time now);
-void set_join_served(struct set *, struct round *, const struct env *, sleet_time now);
+/* Pin a group and join, or answer at once where there is nobody. */
 void set_retry_start(struct set *, const struct env *, sleet_time now);
-void set_close(struct set *, struct round *, const struct env *, int error, sleet_time now);
+/* A joiner that waits takes the round whose commits it is sent. */
+void set_join_served(struct set *, struct round *, const struct env *, sleet_time now);
 void set_withdraw(struct set *, const struct env *, sleet_time now);
-void set_expire(struct set *, const struct env *, sleet_time now);
-sleet_time set_deadline(const struct set *, const struct env *, sleet_time now);
-struct round *set_round(struct set *, const struct env *, uint64_t number, sleet_time now);
-void set_fini(struct set *);
+void set_drop_pending(struct set *);
+sleet_time set_pending_deadline(const struct set *);
+
+/* ---- close.c: the result made whole, the report */
+void set_close(struct set *, struct round *, const struct env *, int error, sleet_time now);
+void set_report(struct set *, int error, const sleet_report *);
+void set_copy_fragment(const struct set *, uint32_t fragment, const void *const *send, void *const *result);
+/* When to begin with the end of a round that nothing else ends: its deadline, less what the
+ * filling of a large set may take. */
+sleet_time set_last_call(const struct set *, const struct round *);
 
 /* ---- group.c: who averages with whom */
 /* The lineage of the established members, the one furthest on; false when there is none. */

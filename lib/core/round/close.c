@@ -1,0 +1,120 @@
+/* The end of a round for the trainer: the result is made whole and reported. */
+#include "round/round.h"
+#include <string.h>
+
+void set_report(struct set *s, int error, const sleet_report *p)
+{
+    s->report = *p;
+    s->event_error = error;
+    s->event = true;
+    if (error)
+        return;
+    s->low_in_a_row = p->flags & SLEET_LOW_COVERAGE ? s->low_in_a_row + 1 : 0;
+    s->report.low_in_a_row = s->low_in_a_row;
+    s->reports++;
+    s->coverage_sum += p->coverage;
+    if (p->elapsed_ns > s->longest)
+        s->longest = p->elapsed_ns;
+    s->history[s->history_n++ % SET_HISTORY] = (engine_round){.round = p->round,
+                                                              .joined = p->round != 0,
+                                                              .group_size = p->group_size,
+                                                              .flags = p->flags,
+                                                              .coverage = p->coverage,
+                                                              .elapsed = p->elapsed_ns};
+}
+
+void set_copy_fragment(const struct set *s, uint32_t fragment, const void *const *send,
+                          void *const *result)
+{
+    uint32_t tensor, n;
+    uint64_t offset;
+    layout_locate(&s->layout, fragment, &tensor, &offset, &n);
+    memcpy((float *)result[tensor] + offset, (const float *)send[tensor] + offset, n * sizeof(float));
+}
+
+/* Own values for the commits that are missing, and into the sums of the node's share
+ * while they may be read; a slice a call, true when all is done. */
+static bool wind_up(struct set *s, struct round *r, const struct env *e)
+{
+    if (r->got_n == s->layout.fragments)
+        return true;
+    for (uint32_t i = 0; i < SLICE_FRAGMENTS && r->wound_up < s->layout.fragments; i++) {
+        uint32_t f = r->wound_up++;
+        owner_wind_up(s, r, e, f);
+        if (r->held[f].weight == 0)
+            set_copy_fragment(s, f, r->send, r->result);
+    }
+    return r->wound_up == s->layout.fragments;
+}
+
+/* The deadline, less what the end of a large round may take: half a byte a nanosecond. */
+sleet_time set_last_call(const struct set *s, const struct round *r)
+{
+    sleet_duration whole = time_since(r->deadline, r->started);
+    sleet_duration lead = (sleet_duration)(s->layout.fragments - r->got_n) * FRAGMENT_ELEMENTS * 8;
+    if (lead < MS(1))
+        return r->deadline;
+    return time_add(r->deadline, -(lead < whole / 4 ? lead : whole / 4));
+}
+
+/* Contributors over nodes expected, the mean over the elements; own values count one. */
+static double coverage(const struct set *s, const struct round *r)
+{
+    double present = 0, all = (double)s->layout.elements * r->expected;
+    for (uint32_t t = 0; t < s->layout.n; t++) {
+        const struct tensor *ten = &s->layout.tensors[t];
+        for (uint32_t i = 0; i < ten->fragments; i++) {
+            const struct held *h = &r->held[ten->first + i];
+            uint32_t last = (uint32_t)(ten->count % FRAGMENT_ELEMENTS);
+            uint32_t n = i + 1 == ten->fragments && last ? last : FRAGMENT_ELEMENTS;
+            present += n * (h->weight > 0 ? (double)__builtin_popcountll(h->who) : 1.0);
+        }
+    }
+    return all > 0 && present < all ? present / all : 1.0;
+}
+
+void set_close(struct set *s, struct round *r, const struct env *e, int error, sleet_time now)
+{
+    r->closing = true;
+    if (error == SLEET_OK && !wind_up(s, r, e))
+        return; /* set_expire() goes on */
+    if (error == SLEET_OK)
+        held_merge(s, r);
+    bool whole = r->filled == s->layout.fragments;
+    sleet_report p = {.round = r->number,
+                      .skipped = r->skipped,
+                      .group_size = r->group.n,
+                      .expected = r->expected,
+                      .flags = r->flags,
+                      .elapsed_ns = time_since(now, r->started)};
+    p.coverage = coverage(s, r);
+    if (p.coverage < r->least_coverage)
+        p.flags |= SLEET_LOW_COVERAGE;
+    if (whole && p.coverage >= 1.0)
+        p.flags |= SLEET_COMPLETE;
+    if (!s->established) {
+        p.flags |= SLEET_JOINING;
+        if (whole && error == SLEET_OK && set_heaviest_lineage(s, e, &s->lineage))
+            s->established = true;
+    }
+    ledger_side g = {0};
+    ledger_gather(r, &g);
+    p.fragments_expected = g.expected;
+    p.fragments_direct = g.direct;
+    p.fragments_repaired = g.repaired;
+    p.fragments_late = g.late;
+    p.fragments_lost = g.lost;
+    p.fragments_unsent = g.unsent;
+    r->flags = p.flags;
+    if (p.flags & (SLEET_DEADLINE | SLEET_JOINING))
+        s->announced |= SET_UNTOLD; /* those behind must not join what has closed here */
+    r->closed = true;
+    r->quiet_until = (sleet_time){0};
+    s->open = NULL;
+    if (!s->established && set_others(s, e).joined < r->number)
+        s->own_round = r->number - 1; /* nobody came, nothing was sent: be here next time */
+    for (uint32_t i = 0; i < r->group.n; i++)
+        if ((int)i != r->self && r->contributes && r->lane[i].scatter_pos < r->lane[i].share)
+            r->lane[i].summary_due = true;
+    set_report(s, error, &p);
+}

@@ -1,0 +1,232 @@
+/* The start of a round: which number to join, with whom, or alone. */
+#include "round/round.h"
+#include "base/rng.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define DEADLINE_STEP SEC(2)
+#define DEADLINE_EXACT SEC(30)
+
+void set_drop_pending(struct set *s)
+{
+    free(s->pending.send);
+    free(s->pending.result);
+    s->pending.send = NULL;
+    s->pending.result = NULL;
+    s->waiting = s->alone.active = false;
+}
+
+/* Own values as the result, a slice a call, then the report: nobody to average with. */
+static void go_on_alone(struct set *s, const struct env *e, sleet_time now)
+{
+    for (uint32_t i = 0; i < SLICE_FRAGMENTS && s->alone.next < s->layout.fragments; i++)
+        set_copy_fragment(s, s->alone.next++, s->pending.send, s->pending.result);
+    if (s->alone.next < s->layout.fragments)
+        return;
+    struct group self = {.n = 1};
+    double least = s->pending.options.least_coverage;
+    sleet_report p = {.round = s->alone.round, .group_size = 1, .flags = s->alone.flags};
+    self.members[0].node_id = e->members[0].node_id;
+    p.expected = set_expected(s, e, &self, 0, now);
+    if (p.flags & SLEET_ALONE)
+        p.expected += set_others(s, e).n;
+    p.coverage = 1.0 / p.expected;
+    p.flags |= p.coverage < (least > 0 ? least : 0.5) ? SLEET_LOW_COVERAGE : 0;
+    p.flags |= p.expected == 1 ? SLEET_COMPLETE : 0;
+    p.elapsed_ns = time_since(now, s->pending.at);
+    set_report(s, SLEET_OK, &p);
+    set_drop_pending(s);
+}
+
+/* `round` is 0 where the answer uses up no number. */
+static void answer_alone(struct set *s, const struct env *e, uint32_t flags, uint64_t round, sleet_time now)
+{
+    s->alone.active = true;
+    s->alone.flags = flags;
+    s->alone.round = round;
+    s->alone.next = 0;
+    go_on_alone(s, e, now);
+}
+
+void set_withdraw(struct set *s, const struct env *e, sleet_time now)
+{
+    if (s->open) {
+        set_close(s, s->open, e, SLEET_ECANCELED, now);
+        s->event = false;
+    }
+    set_drop_pending(s);
+}
+
+static void establish(struct set *s, const struct env *e, sleet_time now)
+{
+    uint64_t lineage;
+    if (!s->established && !set_heaviest_lineage(s, e, &lineage) && set_may_found(s, e, now)) {
+        s->established = true;
+        s->lineage = mix64(e->members[0].node_id ^ mix64(e->members[0].boot_id)) | 1;
+    }
+}
+
+sleet_time set_pending_deadline(const struct set *s)
+{
+    const sleet_round_options *o = &s->pending.options;
+    return time_add(s->pending.at, o->deadline_ns ? o->deadline_ns
+                                   : o->exact     ? DEADLINE_EXACT
+                                                  : DEADLINE_STEP);
+}
+
+static void join(struct set *s, struct round *r, const struct env *e, sleet_time now)
+{
+    const sleet_round_options *o = &s->pending.options;
+    r->joined = true;
+    r->contributes = r->contributes && s->established;
+    r->send = s->pending.send;
+    r->result = s->pending.result;
+    s->pending.send = NULL;
+    s->pending.result = NULL;
+    s->waiting = false;
+    r->weight = o->weight > 0 ? (float)o->weight : 1;
+    r->least_coverage = o->least_coverage > 0 ? o->least_coverage : 0.5;
+    r->quorum = o->quorum;
+    r->exact |= o->exact != 0;
+    r->quiet_until = (sleet_time){0};
+    r->started = s->pending.at;
+    r->deadline = set_pending_deadline(s);
+    r->expected = set_expected(s, e, &r->group, r->number, now);
+    r->skipped = s->own_round ? r->number - s->own_round - 1 : 0;
+    s->own_round = r->number;
+    s->open = r;
+    for (uint32_t i = 0; i < r->group.n; i++) {
+        const struct member *m = &e->members[r->group.members[i].slot];
+        r->lane[i].summary_at = time_add(now, MS(2) + (m->rtt.valid ? m->rtt.srtt : MS(1)));
+        r->lane[i].summary_due |= (int)i != r->self && !r->lane[i].share;
+    }
+    owner_check(s, r, e, now);
+    if (gather_complete(s, r, e, now))
+        set_close(s, r, e, SLEET_OK, now);
+}
+
+/* Nothing to exchange: everybody's result is right at once. */
+static void report_nothing(struct set *s, const struct env *e, uint64_t number, sleet_time now)
+{
+    struct group g = {.n = 1, .members = {{.node_id = e->members[0].node_id}}};
+    if (!s->established)
+        s->established = set_heaviest_lineage(s, e, &s->lineage);
+    set_group(s, e, number, &g);
+    sleet_report p = {.round = number,
+                      .coverage = 1,
+                      .group_size = g.n,
+                      .expected = set_expected(s, e, &g, number, now),
+                      .flags = SLEET_COMPLETE,
+                      .elapsed_ns = time_since(now, s->pending.at)};
+    s->own_round = number;
+    set_report(s, SLEET_OK, &p);
+    set_drop_pending(s);
+}
+
+/* Members of the same model are out of reach, not gone: their rounds go on elsewhere. */
+static bool cut_off(const struct set *s, const struct env *e)
+{
+    for (uint32_t i = 1; i < e->n; i++) {
+        const struct member *m = &e->members[i];
+        const struct member_set *theirs = &m->sets[s->handle];
+        if (m->session && !m->alive && !m->left && theirs->established && theirs->lineage == s->lineage)
+            return true;
+    }
+    return false;
+}
+
+/* A joiner that waits takes the round whose commits it is sent. */
+void set_join_served(struct set *s, struct round *r, const struct env *e, sleet_time now)
+{
+    if (s->waiting && !s->established && !r->joined && r->number > s->own_round)
+        join(s, r, e, now);
+}
+
+/* Pin a group and join, or answer at once where there is nobody; DESIGN 5.1. */
+void set_retry_start(struct set *s, const struct env *e, sleet_time now)
+{
+    struct member_rounds o;
+    struct group g;
+    if (s->alone.active) {
+        go_on_alone(s, e, now);
+        return;
+    }
+    establish(s, e, now);
+    o = set_others(s, e);
+    uint64_t number = s->own_round + 1 > o.second ? s->own_round + 1 : o.second;
+    bool late = !time_before(now, set_pending_deadline(s));
+    if (!s->layout.elements) {
+        report_nothing(s, e, number, now);
+        return;
+    }
+    if (!o.n && s->established) { /* only joiners around: meet them where they are */
+        uint64_t theirs = members_joining_round(e->members, e->n, (uint32_t)s->handle);
+        if (theirs > number && theirs <= number + e->config->window)
+            number = theirs;
+    }
+    /* A single other takes the highest round, so it follows; several take the second-highest. */
+    uint64_t reached = o.n > 1 ? o.joined : o.highest;
+    if (o.n && s->established && number > reached + 1) {
+        answer_alone(s, e, SLEET_ALONE, 0, now);
+        return;
+    }
+    if (!set_group(s, e, number, &g)) {
+        if (late)
+            answer_alone(s, e, SLEET_JOINING | SLEET_DEADLINE, 0, now);
+        return;
+    }
+    if (g.n == 1 && !set_find(s, number) && cut_off(s, e)) {
+        answer_alone(s, e, SLEET_ALONE, 0, now); /* uses up no number */
+        return;
+    }
+    if (g.n == 1 && !set_find(s, number)) {
+        s->own_round = number;
+        answer_alone(s, e, 0, number, now);
+        return;
+    }
+    struct round *r = set_find(s, number);
+    if (r && r->closed)
+        set_retire(s, e, number % ROUNDS_RING); /* joined before in vain, see set_close() */
+    r = set_pin(s, e, number, now);
+    if (r && !r->joined)
+        join(s, r, e, now);
+    else if (late)
+        answer_alone(s, e, SLEET_DEADLINE, 0, now);
+}
+
+static int copy_tables(struct set *s, const void *const *send, void *const *result)
+{
+    size_t n = s->layout.n + 1u;
+    s->pending.send = calloc(n, sizeof *s->pending.send);
+    s->pending.result = calloc(n, sizeof *s->pending.result);
+    if (!s->pending.send || !s->pending.result)
+        return SLEET_ENOMEM;
+    memcpy(s->pending.send, send, s->layout.n * sizeof *s->pending.send);
+    memcpy(s->pending.result, result, s->layout.n * sizeof *s->pending.result);
+    return SLEET_OK;
+}
+
+int set_start(struct set *s, const struct env *e, const void *const *send, void *const *result,
+              const sleet_round_options *o, sleet_time now)
+{
+    if (o->deadline_ns < 0 || o->deadline_ns > SEC(3600) || !(o->weight >= 0 && o->weight < 1e30) ||
+        !(o->least_coverage >= 0 && o->least_coverage <= 1))
+        return SLEET_EINVAL;
+    if (!s->attached)
+        return SLEET_ESTATE;
+    if (s->schema_differs)
+        return SLEET_ESCHEMA;
+    set_withdraw(s, e, now);
+    if (copy_tables(s, send, result) != SLEET_OK) {
+        set_drop_pending(s);
+        return SLEET_ENOMEM;
+    }
+    s->event = false;
+    s->pending.options = *o;
+    s->pending.at = now;
+    s->waiting = true;
+    if (s->own_round && set_job_round(s, e) > s->own_round + e->config->window)
+        s->established = false; /* away too long: take the others' model */
+    set_retry_start(s, e, now);
+    return SLEET_OK;
+}
