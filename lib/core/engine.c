@@ -218,10 +218,10 @@ static void recv_in_session(engine *e, struct member *m, const struct wire_heade
         recv_summary(e, m, body, len);
         return;
     case WIRE_SCHEMA:
-        session_recv_schema(e, m, body, len);
+        schema_recv(e, m, body, len);
         return;
     case WIRE_SCHEMA_ACK:
-        session_recv_schema_ack(e, m, body, len);
+        schema_recv_ack(e, m, body, len);
         return;
     case WIRE_GROUP_REQ:
         group_recv_req(e, m, body, len);

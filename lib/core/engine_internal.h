@@ -1,6 +1,7 @@
 /* What the engine's files share.
  *   engine.c          life, time, receive dispatch
- *   engine_session.c  greeting, pings, schemas: who is there
+ *   engine_session.c  greeting, pings: who is there
+ *   engine_schema.c   which tensors they have
  *   engine_group.c    who averages with whom, where members differ
  *   engine_send.c     bursts: what leaves next, and when
  *   engine_calls.c    the trainer's calls and events
@@ -61,8 +62,6 @@ void engine_settle(engine *);
 void session_begin(engine *); /* set the first greetings */
 void session_recv_hello(engine *, struct member *, const struct wire_header *, const uint8_t *, size_t);
 void session_recv_ping(engine *, struct member *, const uint8_t *, size_t);
-void session_recv_schema(engine *, struct member *, const uint8_t *, size_t);
-void session_recv_schema_ack(engine *, struct member *, const uint8_t *, size_t);
 void session_recv_close(engine *, struct member *, const uint8_t *, size_t);
 void session_heard(engine *, struct member *);
 void session_expire(engine *);
@@ -73,6 +72,11 @@ void session_announce(engine *, const struct group *); /* tell its members at on
 void session_ping_all(engine *, sleet_time now);
 void session_farewell(engine *); /* CLOSE to as many of the rest as the outbox takes */
 sleet_time session_deadline(const engine *);
+
+/* ---- engine_schema.c */
+void schema_offer(engine *, struct member *, struct set *, uint16_t first);
+void schema_recv(engine *, struct member *, const uint8_t *, size_t);
+void schema_recv_ack(engine *, struct member *, const uint8_t *, size_t);
 
 /* ---- engine_group.c */
 /* The member uses that group in this round; tell it ours where it differs. */
