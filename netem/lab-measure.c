@@ -37,28 +37,6 @@ static double number(const cJSON *in, const char *group, const char *name)
     return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x, y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
-}
-
-static double quantile(const double *values, size_t count, double q)
-{
-    if (count == 0)
-        return NAN;
-    double *sorted = malloc(count * sizeof *sorted);
-    if (!sorted)
-        abort();
-    memcpy(sorted, values, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, by_size);
-    double v = sorted[(size_t)(q * (double)(count - 1) + 0.5)];
-    free(sorted);
-    return v;
-}
-
 /* Loss on the way here and round trips, over all peers. */
 static void peers_values(const struct lab_node *n, double *loss, double *rtt)
 {
@@ -76,7 +54,7 @@ static void peers_values(const struct lab_node *n, double *loss, double *rtt)
             rtts[known++] = t->valuedouble;
     }
     *loss = lost + received > 0 ? lost / (lost + received) : NAN;
-    *rtt = quantile(rtts, known, 0.5);
+    *rtt = scenario_quantile(rtts, known, 0.5);
 }
 
 /* Datagrams that failed the UDP checksum in the namespace of this process. */
@@ -119,8 +97,8 @@ void measure_values(const struct lab *lab, scenario_values v)
         v[METRIC_STEPS][i] = (double)n->steps;
         v[METRIC_RETURNED][i] = (double)n->returned;
         v[METRIC_LONGEST_WAIT][i] = n->wait_count ? n->longest_wait : NAN;
-        v[METRIC_WAIT_P50][i] = 1000 * quantile(n->waits, n->wait_count, 0.5);
-        v[METRIC_WAIT_P95][i] = 1000 * quantile(n->waits, n->wait_count, 0.95);
+        v[METRIC_WAIT_P50][i] = 1000 * scenario_quantile(n->waits, n->wait_count, 0.5);
+        v[METRIC_WAIT_P95][i] = 1000 * scenario_quantile(n->waits, n->wait_count, 0.95);
         if (n->done) {
             v[METRIC_ACCURACY][i] = n->accuracy;
             v[METRIC_ACCURACY_GAP][i] = best - n->accuracy;
@@ -159,8 +137,8 @@ void measure_print(const struct lab *lab, scenario_values v, double seconds)
 {
     double packets = 0;
     print_links(lab->s);
-    printf("  %-4s  %9s  %9s  %9s  %8s  %8s  %8s  %9s  %9s  %8s\n", "node", "datagrams", "link lost",
-           "sleetd", "rtt", "coverage", "accuracy", "wait p50", "wait p95", "longest");
+    printf("  %-4s  %9s  %9s  %9s  %8s  %8s  %8s  %9s  %9s  %8s\n", "node", "datagrams",
+           "link lost", "sleetd", "rtt", "coverage", "accuracy", "wait p50", "wait p95", "longest");
     for (int i = 0; i < (int)lab->s->nodes; i++) {
         const struct link_counts *c = &lab->node[i].counted;
         packets += (double)(c->passed + c->lost);

@@ -320,6 +320,7 @@ void lab_play(const struct scenario *s, const struct lab_backend *backend,
 int lab_shell(const struct scenario *s, const struct lab_backend *backend)
 {
     static struct lab lab;
+    char path[4096];
     int status = -1;
     lab = (struct lab){.s = s, .backend = backend, .signals = -1};
     bool ok = backend->suits(s) && prepare(&lab);
@@ -328,6 +329,8 @@ int lab_shell(const struct scenario *s, const struct lab_backend *backend)
     if (ok) {
         setenv("LAB", lab.dir, 1);
         setenv("PS1", "lab> ", 1);
+        snprintf(path, sizeof path, "%s:%s", lab.bin, getenv("PATH"));
+        setenv("PATH", path, 1);
         printf("%s: %g daemons run on %s.  $LAB/nodeN.sock are their control sockets, e.g.\n"
                "  sleetctl -s $LAB/node1.sock peers\n"
                "  sleet-train --control $LAB/node1.sock --shard 0/%g &\n"

@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -22,8 +23,10 @@
 #define UML "linux.uml"
 #define UML_MODULES "/usr/lib/uml/modules"
 #define MEMORY "mem=1G"
+#define MEMORY_BYTES (1.0 * (1 << 30))
 #define ARGS_MAX 128
-#define BOOT_S 60 /* for boot and halt */
+#define TMP_FOLDER_MAX 40 /* bytes; the guest puts a socket below it */
+#define BOOT_S 60  /* for boot and halt */
 
 bool uml_available(char *why, size_t len)
 {
@@ -83,6 +86,21 @@ static bool write_args(const char *job, int argc, char **argv)
     return ok;
 }
 
+static const char *tmp_folder(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    return tmp && *tmp == '/' && strlen(tmp) <= TMP_FOLDER_MAX ? tmp : "/tmp";
+}
+
+/* For the file that is the guest's memory: slow on a disk, deadly where there is no room. */
+static const char *memory_folder(void)
+{
+    struct statvfs v;
+    bool fits = statvfs("/dev/shm", &v) == 0 && access("/dev/shm", W_OK) == 0 &&
+                (double)v.f_bavail * (double)v.f_frsize >= MEMORY_BYTES;
+    return fits ? "/dev/shm" : tmp_folder();
+}
+
 static pid_t boot(const char *job, bool shell)
 {
     char self[512], init[600], dir[160], env[160], console[200];
@@ -100,7 +118,7 @@ static pid_t boot(const char *job, bool shell)
                           "umid=u",
                           env,
                           NULL};
-    const char *home[] = {"HOME", job, NULL};
+    const char *env_words[] = {"HOME", job, "TMPDIR", memory_folder(), NULL};
     if (n <= 0)
         return -1;
     self[n] = '\0';
@@ -109,9 +127,9 @@ static pid_t boot(const char *job, bool shell)
     snprintf(env, sizeof env, "SLEET_LAB_JOB=%s", job);
     job_path(job, "console", console, sizeof console);
     if (shell)
-        return lab_attach(argv, home);
+        return lab_attach(argv, env_words);
     int out = open(console, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    pid_t pid = lab_spawn(argv, home, -1, out);
+    pid_t pid = lab_spawn(argv, env_words, -1, out);
     close(out);
     return pid;
 }
@@ -182,10 +200,9 @@ int uml_run(int argc, char **argv, const struct lab_options *o, double limit_s, 
 {
     char prefix[64], job[128], json_path[160], *keep = NULL, *words[ARGS_MAX];
     char json_option[] = "--json", keep_option[] = "--keep";
-    const char *tmp = getenv("TMPDIR");
     int code = LAB_FAILED, n = 0;
     job_prefix(prefix);
-    snprintf(job, sizeof job, "%.40s/%sXXXXXX", tmp && *tmp == '/' ? tmp : "/tmp", prefix);
+    snprintf(job, sizeof job, "%.40s/%sXXXXXX", tmp_folder(), prefix);
     if (!mkdtemp(job)) {
         lab_say("cannot make a folder like %s: %s", job, strerror(errno));
         return LAB_FAILED;
@@ -225,7 +242,8 @@ static void kill_guest(const char *job)
         ssize_t len = fd >= 0 ? read(fd, words, sizeof words) : 0;
         if (fd >= 0)
             close(fd);
-        if (len > 0 && strncmp(words, UML, strlen(UML)) == 0 && memmem(words, (size_t)len, job, strlen(job)))
+        if (len > 0 && strncmp(words, UML, strlen(UML)) == 0 &&
+            memmem(words, (size_t)len, job, strlen(job)))
             kill((pid_t)number, SIGKILL);
     }
     if (proc)
@@ -235,9 +253,8 @@ static void kill_guest(const char *job)
 void uml_reap(void)
 {
     char prefix[64], job[320];
-    const char *tmp = getenv("TMPDIR");
+    const char *tmp = tmp_folder();
     job_prefix(prefix);
-    tmp = tmp && *tmp == '/' ? tmp : "/tmp";
     DIR *dir = opendir(tmp);
     for (struct dirent *e; dir && (e = readdir(dir));) {
         if (strncmp(e->d_name, prefix, strlen(prefix)) != 0)

@@ -155,19 +155,6 @@ static bool conduct(struct play *p)
 
 /* ---- what came out ---------------------------------------------------------------- */
 
-static int by_size(const void *a, const void *b)
-{
-    double x, y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
-}
-
-static double quantile(double *sorted, size_t count, double q)
-{
-    return count ? sorted[(size_t)(q * (double)(count - 1) + 0.5)] : NAN;
-}
-
 static void peers_values(struct play *p, uint32_t node, scenario_values v)
 {
     static engine_peer peers[SCENARIO_NODES_MAX];
@@ -183,8 +170,7 @@ static void peers_values(struct play *p, uint32_t node, scenario_values v)
         if (peers[i].rtt >= 0)
             rtt[known++] = (double)peers[i].rtt / 1e6;
     }
-    qsort(rtt, known, sizeof *rtt, by_size);
-    v[METRIC_RTT][node] = quantile(rtt, known, 0.5);
+    v[METRIC_RTT][node] = scenario_quantile(rtt, known, 0.5);
     if (lost + received > 0)
         v[METRIC_LOSS_LEDGER][node] = lost / (lost + received);
     engine_counters n2;
@@ -205,13 +191,12 @@ static void collect(struct play *p, scenario_values v)
             best = fmax(best, p->trainer[i].accuracy);
     for (uint32_t i = 0; i < (uint32_t)p->s->nodes; i++) {
         struct trainer *t = &p->trainer[i];
-        qsort(t->waits, t->wait_count, sizeof *t->waits, by_size);
         v[METRIC_DONE][i] = t->phase == TRAINER_DONE;
         v[METRIC_STEPS][i] = (double)t->steps;
         v[METRIC_RETURNED][i] = (double)t->returned;
         v[METRIC_LONGEST_WAIT][i] = t->wait_count ? t->longest_wait : NAN;
-        v[METRIC_WAIT_P50][i] = 1000 * quantile(t->waits, t->wait_count, 0.5);
-        v[METRIC_WAIT_P95][i] = 1000 * quantile(t->waits, t->wait_count, 0.95);
+        v[METRIC_WAIT_P50][i] = 1000 * scenario_quantile(t->waits, t->wait_count, 0.5);
+        v[METRIC_WAIT_P95][i] = 1000 * scenario_quantile(t->waits, t->wait_count, 0.95);
         v[METRIC_LOSS_LINK][i] = totals.sent ? (double)totals.lost / (double)totals.sent : NAN;
         peers_values(p, i, v);
         v[METRIC_LOSS_GAP][i] = fabs(v[METRIC_LOSS_LINK][i] - v[METRIC_LOSS_LEDGER][i]);

@@ -1,6 +1,7 @@
 /* expect.c - what came out against what was expected. */
 #include "scenario/scenario.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 void scenario_nodes_text(uint32_t nodes, char *out, size_t len)
@@ -96,5 +97,27 @@ struct scenario_verdict scenario_check(const struct scenario *s, scenario_values
         v.passed += holds;
         v.failed += !holds;
     }
+    return v;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return (x > y) - (x < y);
+}
+
+double scenario_quantile(const double *values, size_t count, double q)
+{
+    if (count == 0)
+        return NAN;
+    double *sorted = malloc(count * sizeof *sorted);
+    if (!sorted)
+        abort();
+    memcpy(sorted, values, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, by_size);
+    double v = sorted[(size_t)(q * (double)(count - 1) + 0.5)];
+    free(sorted);
     return v;
 }

@@ -6,6 +6,7 @@
 #ifndef SCENARIO_H
 #define SCENARIO_H
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -161,6 +162,8 @@ struct scenario_verdict scenario_check(const struct scenario *, scenario_values,
                                        FILE *out);
 /* The value of the node that is furthest from what is expected; NAN if one has none. */
 double scenario_worst(const struct scenario *, const struct scenario_expect *, scenario_values);
+/* Of a number of values, in any order; NAN of none. */
+double scenario_quantile(const double *values, size_t count, double q);
 bool scenario_holds(const struct scenario_expect *, double worst);
 /* "loss_gap 1 2 <= 0.02" as in the file. */
 void scenario_expect_text(const struct scenario_expect *, char *out, size_t len);

@@ -100,6 +100,15 @@ static void expectations_and_their_worst(void)
     CHECK_STR(text, "longest_wait_s 1 3 <= 2");
 }
 
+static void quantiles(void)
+{
+    const double v[] = {5, 1, 4, 2, 3};
+    CHECK_EQ(scenario_quantile(v, 5, 0), 1);
+    CHECK_EQ(scenario_quantile(v, 5, 0.5), 3);
+    CHECK_EQ(scenario_quantile(v, 5, 1), 5);
+    CHECK(isnan(scenario_quantile(v, 0, 0.5)));
+}
+
 /* Each fault is told with the file, the line and a way to mend it. */
 static void faults_are_named(void)
 {
@@ -164,6 +173,7 @@ TEST_SUITE(scenario) = {
     TEST(links_of_all_and_of_some),
     TEST(events_in_order),
     TEST(expectations_and_their_worst),
+    TEST(quantiles),
     TEST(faults_are_named),
     TEST(long_lines_are_refused),
     TEST_END,
