@@ -71,7 +71,7 @@ static void send_hello(engine *e, struct member *m, uint8_t type, uint32_t index
     uint8_t body[128];
     struct wire_hello h = own_hello(e, m);
     size_t len = wire_hello_encode(body, sizeof body, &h);
-    outbox_put(e, &m->addr, (uint32_t)(m - e->members), index, type, body, len);
+    outbox_put(e, &m->addr, 0, index, type, body, len); /* no part of a session's counters */
 }
 
 static void refuse(engine *e, struct member *m, uint8_t reason, uint32_t index, const char *why)

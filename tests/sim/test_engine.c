@@ -402,7 +402,25 @@ static void calls_that_are_refused(void)
     cluster_free(c);
 }
 
+/* Nothing is lost: what a peer sent has been received, and both say so. */
+static void a_clean_link_loses_nothing(void)
+{
+    struct sim_config config = {.nodes = 3, .seed = test_seed(), .link = CLEAN_LINK};
+    cluster *c = ready_cluster(&config, (const uint64_t[]){5000}, 1);
+    REQUIRE(c);
+    cluster_idle(c, SEC(3));
+    for (uint32_t i = 0; i < 3; i++) {
+        engine_peer peers[2];
+        sleet_time now = sim_now(cluster_sim(c));
+        CHECK_EQ(engine_get_peers(sim_engine(cluster_sim(c), i), peers, 2, now), 2);
+        for (uint32_t k = 0; k < 2; k++)
+            CHECK(peers[k].lost == 0 && peers[k].received > 0);
+    }
+    cluster_free(c);
+}
+
 TEST_SUITE(engine) = {
+    TEST(a_clean_link_loses_nothing),
     TEST(alone_then_two_then_alone),
     TEST(sizes),
     TEST(a_set_of_nothing_ends_at_once),
