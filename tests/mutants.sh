@@ -29,6 +29,8 @@ names=(
     "END is ignored"
     "no margin for datagrams that overtake"
     "a late joiner contributes at once"
+    "commits of other groups are dropped"
+    "an owner adds its own values to another group's fragments"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -75,6 +77,8 @@ fault() { # NUMBER
         plant lib/core/round/group.c 'same || m->node_id == lowest);' \
             'true || same || m->node_id == lowest);' &&
         plant lib/core/round/start.c 'r->contributes = r->contributes && s->established;' '' ;;
+    9) plant lib/core/round/held.c 'return parts < PARTS_MAX && put_extra' 'return false && put_extra' ;;
+    10) plant $owner '    if (number < share)' '    if (number < share || share)' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }
@@ -168,7 +172,7 @@ held=$(skewed_row)
 
 printf '| fault | caught by |\n| --- | --- |\n'
 if [ $# -eq 0 ]; then
-    set -- 1 2 3 4 5 6 7 8
+    set -- 1 2 3 4 5 6 7 8 9 10
 fi
 for number in "$@"; do
     try "$number"
