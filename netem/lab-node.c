@@ -68,8 +68,7 @@ static bool answers(const struct lab *lab, int node)
 }
 
 /* sleet-train's options, name and value, from the workload. */
-static size_t trainer_words(const struct lab *lab, const char **argv,
-                            char values[][32])
+static size_t trainer_words(const struct lab *lab, const char **argv, char values[][32])
 {
     const struct scenario_workload *w = &lab->s->workload;
     const struct {

@@ -26,7 +26,7 @@
 #define MEMORY_BYTES (1.0 * (1 << 30))
 #define ARGS_MAX 128
 #define TMP_FOLDER_MAX 40 /* bytes; the guest puts a socket below it */
-#define BOOT_S 60  /* for boot and halt */
+#define BOOT_S 60         /* for boot and halt */
 
 bool uml_available(char *why, size_t len)
 {
@@ -86,7 +86,7 @@ static bool write_args(const char *job, int argc, char **argv)
     return ok;
 }
 
-static const char *tmp_folder(void)
+const char *uml_folder(void)
 {
     const char *tmp = getenv("TMPDIR");
     return tmp && *tmp == '/' && strlen(tmp) <= TMP_FOLDER_MAX ? tmp : "/tmp";
@@ -98,7 +98,7 @@ static const char *memory_folder(void)
     struct statvfs v;
     bool fits = statvfs("/dev/shm", &v) == 0 && access("/dev/shm", W_OK) == 0 &&
                 (double)v.f_bavail * (double)v.f_frsize >= MEMORY_BYTES;
-    return fits ? "/dev/shm" : tmp_folder();
+    return fits ? "/dev/shm" : uml_folder();
 }
 
 static pid_t boot(const char *job, bool shell)
@@ -202,7 +202,7 @@ int uml_run(int argc, char **argv, const struct lab_options *o, double limit_s, 
     char json_option[] = "--json", keep_option[] = "--keep";
     int code = LAB_FAILED, n = 0;
     job_prefix(prefix);
-    snprintf(job, sizeof job, "%.40s/%sXXXXXX", tmp_folder(), prefix);
+    snprintf(job, sizeof job, "%.40s/%sXXXXXX", uml_folder(), prefix);
     if (!mkdtemp(job)) {
         lab_say("cannot make a folder like %s: %s", job, strerror(errno));
         return LAB_FAILED;
@@ -253,7 +253,7 @@ static void kill_guest(const char *job)
 void uml_reap(void)
 {
     char prefix[64], job[320];
-    const char *tmp = tmp_folder();
+    const char *tmp = uml_folder();
     job_prefix(prefix);
     DIR *dir = opendir(tmp);
     for (struct dirent *e; dir && (e = readdir(dir));) {

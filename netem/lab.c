@@ -117,12 +117,14 @@ static int choose(const char *name)
     return -1;
 }
 
-/* One lab of a user at a time: they would share names, and the processor's time. */
-static int lock(double wait_s)
+/* One lab at a time: on this kernel they share names; guests only the processor, so there
+ * is one of a user's in each $TMPDIR. */
+static int lock(bool guest, double wait_s)
 {
-    char path[64], holder[16] = "?";
+    char path[128] = "/tmp/sleet-lab-kernel.lock", holder[16] = "?";
     double limit = lab_now() + wait_s;
-    snprintf(path, sizeof path, "/tmp/sleet-lab-%u.lock", (unsigned)getuid());
+    if (guest)
+        snprintf(path, sizeof path, "%s/sleet-lab-%u.lock", uml_folder(), (unsigned)getuid());
     int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
         lab_say("cannot open the lock %s: %s", path, strerror(errno));
@@ -181,12 +183,11 @@ static int run(struct list *l, const struct lab_options *o, bool shell)
     }
     if (o->guest)
         return shell ? lab_shell(&s[0], &backend_guest) : play_here(s, l->count, &backend_guest, o);
-    int held = lock(o->wait_s);
-    if (held < 0)
-        return LAB_BUSY;
     int chosen = choose(o->backend);
     if (chosen < 0)
         return LAB_NO_BACKEND;
+    if (lock(!backends[chosen].backend, o->wait_s) < 0)
+        return LAB_BUSY;
     printf("lab: backend %s\n", backends[chosen].name);
     fflush(stdout);
     if (!backends[chosen].backend)
@@ -195,20 +196,23 @@ static int run(struct list *l, const struct lab_options *o, bool shell)
                  : play_here(s, l->count, backends[chosen].backend, o);
 }
 
+/* What is in use stays, and is said to be. */
 static int reap(const struct lab_options *o)
 {
-    int held = lock(o->wait_s);
-    if (held < 0)
-        return LAB_BUSY;
-    uml_reap();
-    if (geteuid() == 0) {
-        const char *argv[] = {"find",  "/run", "-maxdepth", "1",  "-name", LAB_PREFIX "-*",
-                              "-exec", "rm",   "-rf",       "{}", "+",     NULL};
+    int status = LAB_OK;
+    const char *folders[] = {"find",  "/run", "-maxdepth", "1",  "-name", LAB_PREFIX "-*",
+                             "-exec", "rm",   "-rf",       "{}", "+",     NULL};
+    if (geteuid() == 0 && lock(false, o->wait_s) >= 0) {
         net_down();
-        lab_must(argv, NULL);
+        lab_must(folders, NULL);
+    } else if (geteuid() == 0) {
+        status = LAB_BUSY;
     }
-    close(held);
-    return LAB_OK;
+    if (lock(true, o->wait_s) >= 0)
+        uml_reap();
+    else
+        status = LAB_BUSY;
+    return status;
 }
 
 static int command(const char *name, int count, char **names, const struct lab_options *o)

@@ -154,5 +154,6 @@ bool uml_available(char *why, size_t len);
 int uml_run(int argc, char **argv, const struct lab_options *, double limit_s, bool shell);
 /* The first process of a guest; does not return. */
 void uml_init(const char *job, int (*program)(int argc, char **argv));
+const char *uml_folder(void); /* $TMPDIR, or /tmp */
 void uml_reap(void); /* guests and folders of labs that were killed */
 #endif
