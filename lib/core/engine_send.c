@@ -5,7 +5,7 @@
 #include "engine_internal.h"
 #include <string.h>
 
-#define ANNOUNCE_MORE 6 /* over 1.3 s: a late session hears of it too */
+#define ANNOUNCE_MORE 6     /* over 1.3 s: a late session hears of it too */
 #define ANNOUNCE_GAP MS(20) /* then twice as long each time */
 #define BODY_AT 16
 #define BODY_MAX (ENGINE_DATAGRAM_MAX - 32)
@@ -120,8 +120,10 @@ static bool fill_burst(engine *e, engine_burst *b, struct set *s, struct round *
         room = pacer_room(&e->pacer);
     b->to = m->addr;
     r->quiet_until = (sleet_time){0};
-    while (b->count < ENGINE_BURST_MAX && b->len + ENGINE_DATAGRAM_MAX <= room + ENGINE_DATAGRAM_MAX / 2) {
-        size_t n = round_fill(s, r, env, rank, b->data + b->len + BODY_AT, m->tx_counter + 1, e->now);
+    while (b->count < ENGINE_BURST_MAX &&
+           b->len + ENGINE_DATAGRAM_MAX <= room + ENGINE_DATAGRAM_MAX / 2) {
+        size_t n =
+            round_fill(s, r, env, rank, b->data + b->len + BODY_AT, m->tx_counter + 1, e->now);
         if (!n)
             break;
         seal_into(e, b, m, m->peer_index, WIRE_DATA, n);
@@ -171,8 +173,8 @@ static void announce_changes(engine *e)
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++) {
         struct set *s = &e->sets[i];
         uint8_t state = (uint8_t)(s->attached | s->established << 1);
-        if (!s->used || (s->announced == state &&
-                         (!s->announce_more || time_before(e->now, s->announce_at))))
+        if (!s->used ||
+            (s->announced == state && (!s->announce_more || time_before(e->now, s->announce_at))))
             continue;
         bool news = (s->announced & ~SET_UNTOLD) != state;
         s->announce_all = news || e->n <= SLEET_GROUP_MAX || (s->announce_all && s->announce_more);

@@ -31,14 +31,18 @@ static sleet_duration silence_limit(const engine *e)
 }
 
 /* Until a PING shows that the member has the session as well. */
-static bool greets(const struct member *m) { return !m->session || !m->told; }
+static bool greets(const struct member *m)
+{
+    return !m->session || !m->told;
+}
 
 /* To be called when what it says has changed, but for `heard`, which only puts it off. */
 void session_timer(engine *e, const struct member *m)
 {
     sleet_time t = greets(m) ? m->hello_at : TIME_NEVER;
     if (m->session)
-        t = time_min(t, m->pong_due ? (sleet_time){0} : time_min(m->ping_at, flow_deadline(&m->flow, &m->rtt)));
+        t = time_min(t, m->pong_due ? (sleet_time){0}
+                                    : time_min(m->ping_at, flow_deadline(&m->flow, &m->rtt)));
     if (m->session && m->alive)
         t = time_min(t, time_add(m->heard, silence_limit(e) + 1));
     heap_move(&e->view.due, view_slot(&e->view, m), t);
@@ -111,8 +115,8 @@ static void begin_session(engine *e, struct member *m, const struct wire_hello *
         F_X("boot", m->boot_id));
 }
 
-void session_recv_hello(engine *e, struct member *m, const struct wire_header *head, const uint8_t *body,
-                        size_t len)
+void session_recv_hello(engine *e, struct member *m, const struct wire_header *head,
+                        const uint8_t *body, size_t len)
 {
     struct wire_hello h;
     if (wire_hello_decode(&h, body, len) != SLEET_OK) {
@@ -278,8 +282,7 @@ static void send_ping(engine *e, struct member *m, bool request)
         w->lineage = s->established ? s->lineage : 0;
         w->flags = (uint8_t)((s->attached ? PING_ATTACHED : 0) |
                              (s->established && s->attached ? PING_ESTABLISHED : 0) |
-                             (s->open ? 0 : PING_CLOSED) |
-                             (m->sets[i].differs ? PING_DIFFERS : 0));
+                             (s->open ? 0 : PING_CLOSED) | (m->sets[i].differs ? PING_DIFFERS : 0));
     }
     m->pong_due = false;
     size_t len = wire_ping_encode(body, sizeof body, &p);

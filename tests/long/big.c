@@ -4,8 +4,9 @@
  *   big RANK [ELEMENTS [ROUNDS]]        RANK 0 or 1; 2^29 + 1 elements; at most 12 rounds
  *
  * Two of them, each beside its own sleetd ($SLEET_CONTROL), do rounds over the
- * zero-copy buffers; in the first one joins.  After a later one some hundred elements, the first and the last among them, must be the mean of both, or, where
- * nothing arrived in time, the value of one; at least half must be means.
+ * zero-copy buffers; in the first one joins.  After a later one some hundred
+ * elements, the first and the last among them, must be the mean of both, or,
+ * where nothing arrived in time, the value of one; at least half must be means.
  * Exit 0 when so, 1 when not, 2 usage. */
 #include <inttypes.h>
 #include <sleet.h>

@@ -24,12 +24,13 @@ void set_report(struct set *s, int error, const sleet_report *p)
 }
 
 void set_copy_fragment(const struct set *s, uint32_t fragment, const void *const *send,
-                          void *const *result)
+                       void *const *result)
 {
     uint32_t tensor, n;
     uint64_t offset;
     layout_locate(&s->layout, fragment, &tensor, &offset, &n);
-    memcpy((float *)result[tensor] + offset, (const float *)send[tensor] + offset, n * sizeof(float));
+    memcpy((float *)result[tensor] + offset, (const float *)send[tensor] + offset,
+           n * sizeof(float));
 }
 
 /* Own values for the commits that are missing, and into the sums of the node's share

@@ -10,7 +10,8 @@ static int compare_classes(const void *a, const void *b)
 }
 
 /* Count the fragment's elements among those with the same contributors. */
-static void classify(engine_explanation *x, uint64_t who, uint32_t tensor, uint64_t offset, uint32_t n)
+static void classify(engine_explanation *x, uint64_t who, uint32_t tensor, uint64_t offset,
+                     uint32_t n)
 {
     uint32_t i = 0;
     while (i < x->classes && x->class[i].contributors != who)

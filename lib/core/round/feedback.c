@@ -1,7 +1,7 @@
 /* Cumulative summaries: what I sent you, what I committed, what I miss.
  * A lost summary costs nothing, the next says it all again. */
-#include "round/round.h"
 #include "base/bitmap.h"
+#include "round/round.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,11 +25,13 @@ static void ask_gather(struct round *r, struct lane *l, const struct wire_summar
 {
     uint32_t mine = r->lane[r->self].share;
     bool idle = time_since(now, l->gather_sent_at) > feedback_settle(m);
-    if (!l->sent_at || !r->own.commit || (!l->repair && !(l->repair = calloc(bitmap_words(mine) + 1, 8))))
+    if (!l->sent_at || !r->own.commit ||
+        (!l->repair && !(l->repair = calloc(bitmap_words(mine) + 1, 8))))
         return;
     for (uint32_t i = 0; i < w->bits; i++) {
         uint32_t number = w->first + i;
-        if (!marked(w, i) || number >= mine || !l->sent_at[number] || bitmap_test(l->repair, number))
+        if (!marked(w, i) || number >= mine || !l->sent_at[number] ||
+            bitmap_test(l->repair, number))
             continue;
         bool overtaken = (int32_t)((uint32_t)w->counter_seen - l->sent_at[number]) > COUNTER_MARGIN;
         if (overtaken || idle) {
@@ -83,8 +85,8 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
     owner_check(s, r, e, now);
 }
 
-static bool wants_gather(const struct set *s, const struct round *r, const struct env *e, uint32_t rank,
-                         sleet_time now)
+static bool wants_gather(const struct set *s, const struct round *r, const struct env *e,
+                         uint32_t rank, sleet_time now)
 {
     return r->joined && !r->closed && !gather_done_from(s, r, e, rank, now);
 }
@@ -96,7 +98,8 @@ static bool wants_scatter(const struct round *r, uint32_t rank)
            (r->own.over >> rank & 1) && l->in_direct + l->in_repaired < r->lane[r->self].share;
 }
 
-static bool due(const struct set *s, const struct round *r, const struct env *e, uint32_t rank, sleet_time now)
+static bool due(const struct set *s, const struct round *r, const struct env *e, uint32_t rank,
+                sleet_time now)
 {
     const struct lane *l = &r->lane[rank];
     if (l->summary_due || l->holes_due)
@@ -106,7 +109,8 @@ static bool due(const struct set *s, const struct round *r, const struct env *e,
     return l->since_summary >= SUMMARY_EVERY || !time_before(now, l->summary_at);
 }
 
-static void put_holes(struct wire_summary *w, uint8_t *bits, struct round *r, uint32_t rank, bool scatter)
+static void put_holes(struct wire_summary *w, uint8_t *bits, struct round *r, uint32_t rank,
+                      bool scatter)
 {
     uint32_t owner = scatter ? (uint32_t)r->self : rank;
     uint32_t share = r->lane[owner].share, last = 0;
@@ -131,8 +135,8 @@ static void put_holes(struct wire_summary *w, uint8_t *bits, struct round *r, ui
     w->bits = any ? (uint16_t)(last + 1) : 0;
 }
 
-size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32_t rank, uint8_t *out,
-                     size_t cap, sleet_time now)
+size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32_t rank,
+                     uint8_t *out, size_t cap, sleet_time now)
 {
     struct lane *l = &r->lane[rank];
     struct member *m = &e->members[r->group.members[rank].slot];
@@ -141,22 +145,24 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
         return 0;
     bool scatter = wants_scatter(r, rank) && (l->holes_due || !wants_gather(s, r, e, rank, now)) &&
                    !l->summary_due;
-    struct wire_summary w = {
-        .set = s->layout.hash,
-        .group = r->group.hash,
-        .round = (uint32_t)r->number,
-        .sender_round = (uint32_t)s->own_round,
-        .counter_seen = m->replay.highest,
-        .scatter_sent = l->scatter_pos,
-        .committed = r->own.commits - (round_disagrees(r, rank) ? 0 : r->own.foreign_commits),
-        .overflow = (uint32_t)e->counters->overflow,
-        .echo = m->echo,
-        .hold = m->echo ? (uint32_t)(time_since(now, m->echo_at) / 1000) : 0,
-        .bitmap = bits};
+    struct wire_summary w = {.set = s->layout.hash,
+                             .group = r->group.hash,
+                             .round = (uint32_t)r->number,
+                             .sender_round = (uint32_t)s->own_round,
+                             .counter_seen = m->replay.highest,
+                             .scatter_sent = l->scatter_pos,
+                             .committed = r->own.commits -
+                                          (round_disagrees(r, rank) ? 0 : r->own.foreign_commits),
+                             .overflow = (uint32_t)e->counters->overflow,
+                             .echo = m->echo,
+                             .hold = m->echo ? (uint32_t)(time_since(now, m->echo_at) / 1000) : 0,
+                             .bitmap = bits};
     bool over = r->joined && (r->closed || !r->contributes || l->scatter_pos >= l->share);
-    w.flags = (uint8_t)((over ? SUMMARY_SCATTER_OVER : 0) | (r->own.final && l->gather_pos >= r->own.commits ? SUMMARY_COMMITS_FINAL : 0) |
-                        (s->open && s->open->number == s->own_round ? 0 : SUMMARY_CLOSED) |
-                        (scatter ? SUMMARY_SCATTER_HOLES : 0));
+    w.flags =
+        (uint8_t)((over ? SUMMARY_SCATTER_OVER : 0) |
+                  (r->own.final && l->gather_pos >= r->own.commits ? SUMMARY_COMMITS_FINAL : 0) |
+                  (s->open && s->open->number == s->own_round ? 0 : SUMMARY_CLOSED) |
+                  (scatter ? SUMMARY_SCATTER_HOLES : 0));
     if (scatter || wants_gather(s, r, e, rank, now))
         put_holes(&w, bits, r, rank, scatter);
     l->holes_due = !scatter && wants_scatter(r, rank);
@@ -170,7 +176,8 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
     return wire_summary_encode(out, cap, &w);
 }
 
-static sleet_time next_due(const struct set *s, const struct round *r, const struct env *e, sleet_time now)
+static sleet_time next_due(const struct set *s, const struct round *r, const struct env *e,
+                           sleet_time now)
 {
     sleet_time t = TIME_NEVER;
     for (uint32_t i = 0; i < r->group.n; i++) {
@@ -186,7 +193,8 @@ static sleet_time next_due(const struct set *s, const struct round *r, const str
 }
 
 /* Most rounds of the window are over: they are not looked through for each datagram. */
-sleet_time feedback_deadline(const struct set *s, struct round *r, const struct env *e, sleet_time now)
+sleet_time feedback_deadline(const struct set *s, struct round *r, const struct env *e,
+                             sleet_time now)
 {
     if (round_untouched(r, e) && time_before(now, r->quiet_until))
         return r->quiet_until;

@@ -1,7 +1,7 @@
 /* The member's half: commits into the result. */
-#include "round/round.h"
 #include "base/bitmap.h"
 #include "codec/codec.h"
+#include "round/round.h"
 
 static void note_got(struct round *r, uint32_t fragment)
 {
@@ -28,8 +28,8 @@ static void count_late(struct lane *l)
     l->got_late += l->got_direct + l->got_repaired + l->got_late < l->share;
 }
 
-enum fate gather_recv(struct set *s, struct round *r, const struct env *e, const struct member *m, int rank,
-                      const struct wire_data *d, uint32_t fragment)
+enum fate gather_recv(struct set *s, struct round *r, const struct env *e, const struct member *m,
+                      int rank, const struct wire_data *d, uint32_t fragment)
 {
     struct lane *lane = rank >= 0 ? &r->lane[rank] : NULL;
     bool expected = r->owner_of_run[fragment / RUN_FRAGMENTS] == rank && lane;
@@ -78,8 +78,8 @@ enum fate gather_recv(struct set *s, struct round *r, const struct env *e, const
 
 /* Where groups differ any member may commit fragments that the own group gives to others; such
  * commits are not repaired and nothing waits for them longer than a budget. */
-static bool mixed_done(const struct set *s, const struct round *r, const struct member *m, uint32_t rank,
-                       bool own_list, sleet_time now)
+static bool mixed_done(const struct set *s, const struct round *r, const struct member *m,
+                       uint32_t rank, bool own_list, sleet_time now)
 {
     const struct lane *l = &r->lane[rank];
     uint32_t got = l->got_direct + l->got_repaired + l->got_foreign;
@@ -92,8 +92,8 @@ static bool mixed_done(const struct set *s, const struct round *r, const struct 
 }
 
 /* True when nothing more can come from the member as an owner. */
-bool gather_done_from(const struct set *s, const struct round *r, const struct env *e, uint32_t rank,
-                      sleet_time now)
+bool gather_done_from(const struct set *s, const struct round *r, const struct env *e,
+                      uint32_t rank, sleet_time now)
 {
     const struct lane *l = &r->lane[rank];
     const struct group_member *g = &r->group.members[rank];
@@ -138,7 +138,8 @@ static bool served(const struct set *s, const struct round *r, const struct env 
            time_since(now, l->gather_sent_at) >= budget;
 }
 
-bool gather_complete(const struct set *s, const struct round *r, const struct env *e, sleet_time now)
+bool gather_complete(const struct set *s, const struct round *r, const struct env *e,
+                     sleet_time now)
 {
     for (uint32_t i = 0; i < r->group.n; i++)
         if (!gather_done_from(s, r, e, i, now))
@@ -149,7 +150,8 @@ bool gather_complete(const struct set *s, const struct round *r, const struct en
     return true;
 }
 
-sleet_time gather_deadline(const struct set *s, const struct round *r, const struct env *e, sleet_time now)
+sleet_time gather_deadline(const struct set *s, const struct round *r, const struct env *e,
+                           sleet_time now)
 {
     sleet_duration budget = budget_now(&s->budget);
     sleet_time t = TIME_NEVER;

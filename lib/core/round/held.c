@@ -52,8 +52,10 @@ static void write_values(struct set *s, struct round *r, uint32_t fragment, cons
 static bool put_extra(struct set *s, struct round *r, uint32_t fragment, const struct held *h,
                       const float *x, uint32_t n)
 {
-    uint32_t most = s->layout.fragments / r->group.n + 2 * RUN_FRAGMENTS; /* about one owned share */
-    if (!r->extra_of && !(r->extra_of = calloc((size_t)s->layout.fragments + 1, sizeof *r->extra_of)))
+    uint32_t most =
+        s->layout.fragments / r->group.n + 2 * RUN_FRAGMENTS; /* about one owned share */
+    if (!r->extra_of &&
+        !(r->extra_of = calloc((size_t)s->layout.fragments + 1, sizeof *r->extra_of)))
         return false;
     if (r->extra_n == r->extra_cap) {
         uint32_t cap = r->extra_cap ? 2 * r->extra_cap : 16;
@@ -88,7 +90,8 @@ bool held_put(struct set *s, struct round *r, const struct env *e, uint32_t frag
     }
     if (first->owner == h->owner)
         return true;
-    for (uint32_t i = r->extra_of ? r->extra_of[fragment] : 0; i; i = r->extra[i - 1].next, parts++) {
+    for (uint32_t i = r->extra_of ? r->extra_of[fragment] : 0; i;
+         i = r->extra[i - 1].next, parts++) {
         struct extra *p = &r->extra[i - 1];
         if (p->head.owner == h->owner)
             return true;

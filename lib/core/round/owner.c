@@ -1,8 +1,8 @@
 /* The owner's half: contributions in, commits out.  A commit waits for the
  * members whose trainer took part lately, at most for the scatter budget, and
  * less when the senders' counts say that nothing more can come. */
-#include "round/round.h"
 #include "codec/codec.h"
+#include "round/round.h"
 #include "tensor/reduce.h"
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,8 @@ uint32_t owner_numbers(const struct round *r)
 uint32_t owner_fragment(const struct round *r, uint32_t number)
 {
     uint32_t share = r->lane[r->self].share;
-    return number < share ? r->frag[r->lane[r->self].start + number] : r->own.foreign[number - share];
+    return number < share ? r->frag[r->lane[r->self].start + number]
+                          : r->own.foreign[number - share];
 }
 
 /* The number of a fragment of the own share, or of one that a member with another group
@@ -150,7 +151,8 @@ static void finish(struct set *s, struct round *r, const struct env *e)
 }
 
 /* By the pinned group, or by what is known by now: it is no joiner any more. */
-static bool contributes(const struct set *s, const struct round *r, const struct env *e, uint32_t rank)
+static bool contributes(const struct set *s, const struct round *r, const struct env *e,
+                        uint32_t rank)
 {
     const struct group_member *g = &r->group.members[rank];
     const struct member_set *ms = &e->members[g->slot].sets[s->handle];

@@ -1,7 +1,7 @@
 /* Data datagrams, built when they leave: gather, then repair, then scatter. */
-#include "round/round.h"
 #include "base/bitmap.h"
 #include "codec/codec.h"
+#include "round/round.h"
 #include "tensor/order.h"
 #include "tensor/reduce.h"
 #include <stdlib.h>
@@ -19,8 +19,8 @@ bool round_has_data(const struct round *r, uint32_t rank)
            (scatter_open(r) && (l->scatter_pos < l->share || l->scatter_repairs));
 }
 
-static size_t put(const struct layout *lay, const struct round *r, struct wire_data *d, uint32_t fragment,
-                  const float *x, uint32_t tensor, uint32_t n, uint8_t *out)
+static size_t put(const struct layout *lay, const struct round *r, struct wire_data *d,
+                  uint32_t fragment, const float *x, uint32_t tensor, uint32_t n, uint8_t *out)
 {
     const struct codec *c = codec_by_id(1);
     d->group = r->group.hash;
@@ -35,8 +35,8 @@ static size_t put(const struct layout *lay, const struct round *r, struct wire_d
     return head + (size_t)n * 4;
 }
 
-static size_t fill_gather(struct set *s, struct round *r, uint32_t rank, uint32_t number, uint8_t phase,
-                          uint8_t *out, uint64_t counter, sleet_time now)
+static size_t fill_gather(struct set *s, struct round *r, uint32_t rank, uint32_t number,
+                          uint8_t phase, uint8_t *out, uint64_t counter, sleet_time now)
 {
     struct lane *l = &r->lane[rank];
     uint32_t fragment = owner_fragment(r, number), tensor, n;
@@ -53,8 +53,8 @@ static size_t fill_gather(struct set *s, struct round *r, uint32_t rank, uint32_
     d.flags = (r->own.mask[number] >> rank & 1) ? DATA_YOURS : 0;
     if (!s->open || s->open->number != s->own_round)
         d.flags |= DATA_CLOSED;
-    return put(&s->layout, r, &d, fragment, r->own.commit + (size_t)number * FRAGMENT_ELEMENTS, tensor,
-               n, out);
+    return put(&s->layout, r, &d, fragment, r->own.commit + (size_t)number * FRAGMENT_ELEMENTS,
+               tensor, n, out);
 }
 
 static size_t fill_scatter(struct set *s, struct round *r, const struct env *e, uint32_t rank,

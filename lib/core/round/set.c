@@ -95,7 +95,8 @@ static void suspect_silent(struct set *s, struct round *r, const struct env *e, 
         return;
     for (uint32_t i = 0; i < r->group.n; i++) {
         struct member *m = &e->members[r->group.members[i].slot];
-        if ((int)i == r->self || gather_done_from(s, r, e, i, now) || time_since(now, m->heard) < limit)
+        if ((int)i == r->self || gather_done_from(s, r, e, i, now) ||
+            time_since(now, m->heard) < limit)
             continue;
         view_set_alive(e->view, m, false);
         LOG(&e->config->log, LOG_WARN, FAULT_REMOTE, "member-silent", F_X("node", m->node_id),
@@ -133,7 +134,8 @@ void set_expire(struct set *s, const struct env *e, sleet_time now)
 
 sleet_time set_deadline(const struct set *s, const struct env *e, sleet_time now)
 {
-    sleet_time t = s->waiting ? time_min(time_add(now, RETRY), set_pending_deadline(s)) : TIME_NEVER;
+    sleet_time t =
+        s->waiting ? time_min(time_add(now, RETRY), set_pending_deadline(s)) : TIME_NEVER;
     if (s->alone.active || (s->open && s->open->closing))
         return now;
     if (s->open) {
@@ -145,7 +147,8 @@ sleet_time set_deadline(const struct set *s, const struct env *e, sleet_time now
     }
     for (uint32_t i = 0; i < ROUNDS_RING; i++)
         if (s->ring[i])
-            t = time_min(t, time_min(owner_deadline(s, s->ring[i]), feedback_deadline(s, s->ring[i], e, now)));
+            t = time_min(t, time_min(owner_deadline(s, s->ring[i]),
+                                     feedback_deadline(s, s->ring[i], e, now)));
     return t;
 }
 

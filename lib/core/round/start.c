@@ -1,6 +1,6 @@
 /* The start of a round: which number to join, with whom, or alone. */
-#include "round/round.h"
 #include "base/rng.h"
+#include "round/round.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +39,8 @@ static void go_on_alone(struct set *s, const struct env *e, sleet_time now)
 }
 
 /* `round` is 0 where the answer uses up no number. */
-static void answer_alone(struct set *s, const struct env *e, uint32_t flags, uint64_t round, sleet_time now)
+static void answer_alone(struct set *s, const struct env *e, uint32_t flags, uint64_t round,
+                         sleet_time now)
 {
     s->alone.active = true;
     s->alone.flags = flags;
@@ -129,7 +130,8 @@ static bool cut_off(const struct set *s, const struct env *e)
     for (uint32_t i = 1; i < e->n; i++) {
         const struct member *m = &e->members[i];
         const struct member_set *theirs = &m->sets[s->handle];
-        if (m->session && !m->alive && !m->left && theirs->established && theirs->lineage == s->lineage)
+        if (m->session && !m->alive && !m->left && theirs->established &&
+            theirs->lineage == s->lineage)
             return true;
     }
     return false;
