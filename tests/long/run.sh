@@ -49,12 +49,13 @@ part_clang() {
     other_build clang CC=clang --disable-shared && last_line ./unit && last_line ./simtest
 }
 
-# The engines' memory stays flat over 10,000 rounds.
+# The memory of engines, and of three daemons, stays flat over 10,000 rounds.
 part_memory() {
     local nodes status=0
     for nodes in 2 3 4; do
         "$build/memory" $nodes 10000 || status=1
     done
+    "$src/tests/long/memory.sh" 10000 || status=1
     return $status
 }
 
