@@ -4,7 +4,7 @@
  *
  * A fifth of the rounds fail: by a deadline too short for the data, or by one
  * node cut off.  Resident memory after a tenth of the rounds and at the end
- * must be within 5 %, and below the sum of engine_memory_bound_bytes() and
+ * must be within 5 % (half a MiB where that is more), and below the sum of engine_memory_bound_bytes() and
  * 32 MiB.  Prints the figures; exit 0 when all hold, 1 when not, 2 usage.
  * Environment: SLEET_TEST_SEED (1). */
 #include "sim/cluster.h"
@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#define SMALL_BYTES (512u << 10) /* what an allocator keeps or gives back by chance */
 
 static const uint64_t counts[] = {19000, 1000};
 static const struct sim_link clean = {.delay = INT64_C(200000)};
@@ -94,7 +96,9 @@ static bool judge(const struct figures *f, cluster *c, uint32_t rounds, uint64_t
     printf("memory: resident %" PRIu64 " KiB after %" PRIu32 " rounds, %" PRIu64
            " KiB at the end: %+.2f %% (bar 5 %%); bar %" PRIu64 " KiB\n",
            early >> 10, rounds / 10, late >> 10, growth, bar >> 10);
-    bool ok = early && growth <= 5.0 && growth >= -5.0 && late <= bar;
+    uint64_t change = late > early ? late - early : early - late;
+    bool flat = change * 20 <= early || change <= SMALL_BYTES;
+    bool ok = early && flat && late <= bar;
     if (!f->on_time || cluster_overdue(c)) {
         printf("memory: %" PRIu64 " reports passed their deadline\n", cluster_overdue(c));
         ok = false;
