@@ -69,6 +69,14 @@ part_daemons() {
     "$src/tools/accuracy-daemons.sh" -b "$build" -c "$state/accuracy-cells"
 }
 
+# Likewise behind netem, in the lab; an hour and more where that is a guest.
+part_netem() {
+    local status=0
+    "$src/tools/accuracy-daemons.sh" -n -b "$build" -c "$state/accuracy-cells" || status=$?
+    [ $status -ne 3 ] || return 77 # neither netem nor a guest
+    return $status
+}
+
 # A tensor of more than 2^29 elements between two daemons; at most 15 minutes.
 part_big() { timeout -k 10 900 "$src/tests/long/big.sh"; }
 
