@@ -163,6 +163,7 @@ char *status_peers_json(const struct control *k)
         cJSON_AddNumberToObject(o, "lost", num(p->lost));
         cJSON_AddNumberToObject(o, "round", num(p->round));
         cJSON_AddBoolToObject(o, "contributing", p->contributing);
+        cJSON_AddNumberToObject(o, "gaps", num(p->gaps));
         cJSON_AddNumberToObject(o, "silent_rounds", p->silent_rounds);
         cJSON_AddNumberToObject(o, "coverage", p->coverage);
         cJSON_AddItemToArray(list, o);

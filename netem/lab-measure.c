@@ -37,23 +37,26 @@ static double number(const cJSON *in, const char *group, const char *name)
     return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
 
-/* Loss on the way here and round trips, over all peers. */
-static void peers_values(const struct lab_node *n, double *loss, double *rtt)
+/* Loss on the way here, its mean run, and round trips, over all peers. */
+static void peers_values(const struct lab_node *n, double *loss, double *run, double *rtt)
 {
     const cJSON *peer, *list = cJSON_GetObjectItem(n->peers, "peers");
-    double lost = 0, received = 0, rtts[LAB_NODES];
+    double lost = 0, received = 0, gaps = 0, rtts[LAB_NODES];
     size_t known = 0;
     cJSON_ArrayForEach(peer, list)
     {
         const cJSON *l = cJSON_GetObjectItem(peer, "lost"),
-                    *r = cJSON_GetObjectItem(peer, "received");
+                    *r = cJSON_GetObjectItem(peer, "received"),
+                    *g = cJSON_GetObjectItem(peer, "gaps");
         const cJSON *t = cJSON_GetObjectItem(peer, "rtt_ms");
         lost += cJSON_IsNumber(l) ? l->valuedouble : 0;
         received += cJSON_IsNumber(r) ? r->valuedouble : 0;
+        gaps += cJSON_IsNumber(g) ? g->valuedouble : 0;
         if (cJSON_IsNumber(t) && known < LAB_NODES)
             rtts[known++] = t->valuedouble;
     }
     *loss = lost + received > 0 ? lost / (lost + received) : NAN;
+    *run = gaps > 0 ? lost / gaps : NAN;
     *rtt = scenario_quantile(rtts, known, 0.5);
 }
 
@@ -108,7 +111,7 @@ void measure_values(const struct lab *lab, scenario_values v)
         v[METRIC_CORRUPT][i] = number(n->status, "datagrams", "corrupt");
         v[METRIC_CORRUPT_KERNEL][i] =
             n->daemon.pid > 0 ? kernel_checksum_errors(n->daemon.pid) : NAN;
-        peers_values(n, &v[METRIC_LOSS_LEDGER][i], &v[METRIC_RTT][i]);
+        peers_values(n, &v[METRIC_LOSS_LEDGER][i], &v[METRIC_LOSS_RUN][i], &v[METRIC_RTT][i]);
         v[METRIC_LOSS_LINK][i] = all > 0 ? (double)n->counted.lost / all : NAN;
         v[METRIC_LOSS_GAP][i] = fabs(v[METRIC_LOSS_LINK][i] - v[METRIC_LOSS_LEDGER][i]);
     }
@@ -137,15 +140,15 @@ void measure_print(const struct lab *lab, scenario_values v, double seconds)
 {
     double packets = 0;
     print_links(lab->s);
-    printf("  %-4s  %9s  %9s  %9s  %8s  %8s  %8s  %9s  %9s  %8s\n", "node", "datagrams",
-           "link lost", "sleetd", "rtt", "coverage", "accuracy", "wait p50", "wait p95", "longest");
+    printf("  %-4s  %9s  %9s  %9s  %4s  %8s  %8s  %8s  %9s  %9s  %8s\n", "node", "datagrams",
+           "link lost", "sleetd", "run", "rtt", "coverage", "accuracy", "wait p50", "wait p95", "longest");
     for (int i = 0; i < (int)lab->s->nodes; i++) {
         const struct link_counts *c = &lab->node[i].counted;
         packets += (double)(c->passed + c->lost);
-        printf("  %-4d  %9llu  %7.2f %%  %7.2f %%  %5.1f ms  %8.4f  %6.2f %%  %6.1f ms  %6.1f ms  "
+        printf("  %-4d  %9llu  %7.2f %%  %7.2f %%  %4.1f  %5.1f ms  %8.4f  %6.2f %%  %6.1f ms  %6.1f ms  "
                "%6.2f s\n",
                i + 1, (unsigned long long)(c->passed + c->lost), 100 * v[METRIC_LOSS_LINK][i],
-               100 * v[METRIC_LOSS_LEDGER][i], v[METRIC_RTT][i], v[METRIC_COVERAGE][i],
+               100 * v[METRIC_LOSS_LEDGER][i], v[METRIC_LOSS_RUN][i], v[METRIC_RTT][i], v[METRIC_COVERAGE][i],
                100 * v[METRIC_ACCURACY][i], v[METRIC_WAIT_P50][i], v[METRIC_WAIT_P95][i],
                v[METRIC_LONGEST_WAIT][i]);
     }

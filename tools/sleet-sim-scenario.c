@@ -159,7 +159,7 @@ static void peers_values(struct play *p, uint32_t node, scenario_values v)
 {
     static engine_peer peers[SCENARIO_NODES_MAX];
     engine *e = sim_engine(cluster_sim(p->c), node);
-    double lost = 0, received = 0, rtt[SCENARIO_NODES_MAX];
+    double lost = 0, received = 0, gaps = 0, rtt[SCENARIO_NODES_MAX];
     size_t known = 0;
     if (!e)
         return;
@@ -167,10 +167,13 @@ static void peers_values(struct play *p, uint32_t node, scenario_values v)
     for (uint32_t i = 0; i < n; i++) {
         lost += (double)peers[i].lost;
         received += (double)peers[i].received;
+        gaps += (double)peers[i].gaps;
         if (peers[i].rtt >= 0)
             rtt[known++] = (double)peers[i].rtt / 1e6;
     }
     v[METRIC_RTT][node] = scenario_quantile(rtt, known, 0.5);
+    if (gaps > 0)
+        v[METRIC_LOSS_RUN][node] = lost / gaps;
     if (lost + received > 0)
         v[METRIC_LOSS_LEDGER][node] = lost / (lost + received);
     engine_counters n2;
@@ -210,11 +213,11 @@ static void collect(struct play *p, scenario_values v)
 
 static void print_nodes(struct play *p, scenario_values v)
 {
-    printf("  %-4s  %9s  %8s  %8s  %8s  %9s  %9s  %8s\n", "node", "lost", "rtt", "coverage",
+    printf("  %-4s  %9s  %4s  %8s  %8s  %8s  %9s  %9s  %8s\n", "node", "lost", "run", "rtt", "coverage",
            "accuracy", "wait p50", "wait p95", "longest");
     for (int i = 0; i < (int)p->s->nodes; i++)
-        printf("  %-4d  %7.2f %%  %5.1f ms  %8.4f  %6.2f %%  %6.1f ms  %6.1f ms  %6.2f s\n", i + 1,
-               100 * v[METRIC_LOSS_LEDGER][i], v[METRIC_RTT][i], v[METRIC_COVERAGE][i],
+        printf("  %-4d  %7.2f %%  %4.1f  %5.1f ms  %8.4f  %6.2f %%  %6.1f ms  %6.1f ms  %6.2f s\n", i + 1,
+               100 * v[METRIC_LOSS_LEDGER][i], v[METRIC_LOSS_RUN][i], v[METRIC_RTT][i], v[METRIC_COVERAGE][i],
                100 * v[METRIC_ACCURACY][i], v[METRIC_WAIT_P50][i], v[METRIC_WAIT_P95][i],
                v[METRIC_LONGEST_WAIT][i]);
 }

@@ -285,6 +285,9 @@ void engine_recv(engine *e, const sleet_addr *from, const uint8_t *data, size_t 
         e->counters.duplicate++;
         return;
     }
+    m->gaps += h.counter > m->rx_next;
+    if (h.counter >= m->rx_next)
+        m->rx_next = h.counter + 1;
     reorder_note(&m->reorder, h.counter, e->now);
     m->rx_received++;
     session_heard(e, m);

@@ -23,7 +23,8 @@ uint32_t engine_get_peers(const engine *e, engine_peer *out, uint32_t max, sleet
                            .silent = time_is_never(m->heard) ? -1 : time_since(now, m->heard),
                            .rtt = m->rtt.valid ? m->rtt.srtt : -1,
                            .sent = m->tx_sent,
-                           .received = m->rx_received};
+                           .received = m->rx_received,
+                           .gaps = m->gaps};
         p->lost = m->replay.highest > m->rx_received ? m->replay.highest - m->rx_received : 0;
         for (uint32_t k = 0; k < ENGINE_SETS_MAX; k++) {
             if (!e->sets[k].used || !m->sets[k].matches)

@@ -105,7 +105,8 @@ static void begin_session(engine *e, struct member *m, const struct wire_hello *
     m->left = m->told = false;
     m->tx_counter = 0;
     view_renew(&e->view, m);
-    m->rx_received = 0;
+    m->rx_received = m->gaps = 0;
+    m->rx_next = 1;
     m->overflow = 0;
     m->echo = 0;
     m->ping_at = e->now;

@@ -66,6 +66,7 @@
     X(LOSS_LINK, "loss_link", "share of datagrams lost towards the node, by the link's counters") \
     X(LOSS_LEDGER, "loss_ledger", "the same, by sleetd's counters")                         \
     X(LOSS_GAP, "loss_gap", "between the two")                                              \
+    X(LOSS_RUN, "loss_run", "datagrams of one sender that are missing at a time, mean")     \
     X(RTT, "rtt_ms", "median of the smoothed round trips to the other nodes")               \
     X(DUPLICATES, "duplicates", "datagrams that came again")                                \
     X(CORRUPT, "corrupt", "damaged datagrams that reached sleetd")                          \

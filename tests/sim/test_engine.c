@@ -419,7 +419,35 @@ static void a_clean_link_loses_nothing(void)
     cluster_free(c);
 }
 
+/* Lost datagrams a gap, from node 1 to node 0 over the link. */
+static double mean_run(const struct sim_link *link)
+{
+    struct sim_config config = {.nodes = 2, .seed = test_seed(), .link = *link};
+    cluster *c = ready_cluster(&config, (const uint64_t[]){50000}, 1);
+    engine_peer peer = {.gaps = 1};
+    if (c) {
+        for (int round = 0; round < 30; round++)
+            CHECK(cluster_round(c, NULL));
+        engine_get_peers(sim_engine(cluster_sim(c), 0), &peer, 1, sim_now(cluster_sim(c)));
+        cluster_free(c);
+    }
+    return (double)peer.lost / (double)peer.gaps;
+}
+
+/* Bursts of five on the link are seen as such, single losses as single ones. */
+static void runs_of_losses_are_counted(void)
+{
+    struct sim_link single = CLEAN_LINK, bursts = CLEAN_LINK;
+    single.loss = 0.1;
+    bursts.ge_p = 0.02;
+    bursts.ge_r = 0.2;
+    double one = mean_run(&single), five = mean_run(&bursts);
+    CHECK(one > 1.05 && one < 1.2);
+    CHECK(five > 4 && five < 6);
+}
+
 TEST_SUITE(engine) = {
+    TEST(runs_of_losses_are_counted),
     TEST(a_clean_link_loses_nothing),
     TEST(alone_then_two_then_alone),
     TEST(sizes),

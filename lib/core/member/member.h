@@ -42,6 +42,7 @@ struct member {
     uint32_t my_index;   /* it writes this into its datagrams */
     uint32_t peer_index; /* we write this into ours */
     uint64_t tx_counter, rx_received, tx_sent;
+    uint64_t rx_next, gaps; /* the counter expected; how often a later one came instead */
     struct replay replay;
     struct rtt rtt;
     struct reorder reorder;
