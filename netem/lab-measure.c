@@ -144,11 +144,12 @@ void measure_print(const struct lab *lab, scenario_values v, double seconds)
            "link lost", "sleetd", "run", "rtt", "coverage", "accuracy", "wait p50", "wait p95", "longest");
     for (int i = 0; i < (int)lab->s->nodes; i++) {
         const struct link_counts *c = &lab->node[i].counted;
+        char run[16];
         packets += (double)(c->passed + c->lost);
-        printf("  %-4d  %9llu  %7.2f %%  %7.2f %%  %4.1f  %5.1f ms  %8.4f  %6.2f %%  %6.1f ms  %6.1f ms  "
+        printf("  %-4d  %9llu  %7.2f %%  %7.2f %%  %4s  %5.1f ms  %8.4f  %6.2f %%  %6.1f ms  %6.1f ms  "
                "%6.2f s\n",
                i + 1, (unsigned long long)(c->passed + c->lost), 100 * v[METRIC_LOSS_LINK][i],
-               100 * v[METRIC_LOSS_LEDGER][i], v[METRIC_LOSS_RUN][i], v[METRIC_RTT][i], v[METRIC_COVERAGE][i],
+               100 * v[METRIC_LOSS_LEDGER][i], scenario_figure(v[METRIC_LOSS_RUN][i], run), v[METRIC_RTT][i], v[METRIC_COVERAGE][i],
                100 * v[METRIC_ACCURACY][i], v[METRIC_WAIT_P50][i], v[METRIC_WAIT_P95][i],
                v[METRIC_LONGEST_WAIT][i]);
     }

@@ -44,7 +44,8 @@ EOF2
 }
 
 "$build/lab" run "$here/netem/demo-loss.ini" "$here/netem/demo-clean.ini" \
-    --keep "$out" --json "$out/demo.json"
+    --keep "$out" --json "$out/demo.json" --wait 120
 code=$?
+[ $code -le 1 ] || exit $code # it did not play, and has said why
 plot && echo "accuracy against steps: $out/demo.png" || code=1
 exit $code

@@ -215,9 +215,10 @@ static void print_nodes(struct play *p, scenario_values v)
 {
     printf("  %-4s  %9s  %4s  %8s  %8s  %8s  %9s  %9s  %8s\n", "node", "lost", "run", "rtt", "coverage",
            "accuracy", "wait p50", "wait p95", "longest");
+    char run[16];
     for (int i = 0; i < (int)p->s->nodes; i++)
-        printf("  %-4d  %7.2f %%  %4.1f  %5.1f ms  %8.4f  %6.2f %%  %6.1f ms  %6.1f ms  %6.2f s\n", i + 1,
-               100 * v[METRIC_LOSS_LEDGER][i], v[METRIC_LOSS_RUN][i], v[METRIC_RTT][i], v[METRIC_COVERAGE][i],
+        printf("  %-4d  %7.2f %%  %4s  %5.1f ms  %8.4f  %6.2f %%  %6.1f ms  %6.1f ms  %6.2f s\n", i + 1,
+               100 * v[METRIC_LOSS_LEDGER][i], scenario_figure(v[METRIC_LOSS_RUN][i], run), v[METRIC_RTT][i], v[METRIC_COVERAGE][i],
                100 * v[METRIC_ACCURACY][i], v[METRIC_WAIT_P50][i], v[METRIC_WAIT_P95][i],
                v[METRIC_LONGEST_WAIT][i]);
 }

@@ -121,3 +121,12 @@ double scenario_quantile(const double *values, size_t count, double q)
     free(sorted);
     return v;
 }
+
+const char *scenario_figure(double value, char out[16])
+{
+    if (isnan(value))
+        snprintf(out, 16, "-");
+    else
+        snprintf(out, 16, "%.1f", value);
+    return out;
+}

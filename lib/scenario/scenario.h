@@ -165,6 +165,8 @@ struct scenario_verdict scenario_check(const struct scenario *, scenario_values,
 double scenario_worst(const struct scenario *, const struct scenario_expect *, scenario_values);
 /* Of a number of values, in any order; NAN of none. */
 double scenario_quantile(const double *values, size_t count, double q);
+/* One decimal, "-" where there is no value; returns `out`. */
+const char *scenario_figure(double value, char out[16]);
 bool scenario_holds(const struct scenario_expect *, double worst);
 /* "loss_gap 1 2 <= 0.02" as in the file. */
 void scenario_expect_text(const struct scenario_expect *, char *out, size_t len);
