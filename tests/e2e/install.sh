@@ -4,44 +4,11 @@
 # installed daemons.  Nothing is written outside a temporary folder.
 # Needs the build folder in SLEET_BUILD or BUILDDIR, the tree in SLEET_SRC; MAKE and
 # SLEET_CC (cc) where they are not the usual ones.
-set -u
-build=${SLEET_BUILD:-${BUILDDIR:?set SLEET_BUILD or BUILDDIR to the build folder}}
+# shellcheck source=tests/e2e/lib.sh
+. "$(dirname "$0")/lib.sh" install
 src=${SLEET_SRC:?set SLEET_SRC to the source tree}
 read -ra compiler <<<"${SLEET_CC:-cc}"
-unset "${!SLEET_NODE_@}" "${!SLEET_JOB_@}" "${!SLEET_EMULATE_@}" "${!SLEET_LOG_@}" SLEET_CONTROL
-
-work=$(mktemp -d) || exit 1
-passed=0 failed=0 pids=()
-finish() {
-    [ ${#pids[@]} -eq 0 ] || kill -KILL "${pids[@]}" 2>/dev/null
-    wait 2>/dev/null
-    rm -rf "$work"
-}
-trap finish EXIT
-trap 'exit 1' INT TERM
-
-ok() { # WHAT CONDITION...
-    local what=$1
-    shift
-    if "$@"; then
-        echo "ok: $what"
-        passed=$((passed + 1))
-    else
-        echo "FAILED: $what"
-        tail -n 12 "$work"/*.out "$work"/*.err 2>/dev/null | cut -c 1-200 | sed 's/^/    /'
-        failed=$((failed + 1))
-    fi
-}
-until_true() { # SECONDS COMMAND...: true as soon as COMMAND is; false at the deadline
-    local limit=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ $SECONDS -lt $limit ] || return 1
-        sleep 0.02
-    done
-}
-gone() { ! kill -0 "$1" 2>/dev/null; }
-said() { grep -sqE -- "$2" "$work/$1"; } # FILE PATTERN
+tail_lines=12
 
 # ---- the files -------------------------------------------------------------------
 
@@ -103,14 +70,14 @@ fi
 daemon() { # NUMBER PORT PEERS
     "$bin/sleetd" --id "$1" --listen "127.0.0.1:$2" --peers "$3" --name "install$$" \
         --control "$work/$1.sock" >"$work/d$1.out" 2>"$work/d$1.err" &
-    pids+=($!)
+    daemon=$!
     until_true 10 said "d$1.out" '^sleetd node=' || return 1
     port=$(sed -n 's/^sleetd node=.* listen=[^ ]*:\([0-9]*\) .*/\1/p' "$work/d$1.out")
 }
 # The second port is asked of the kernel first, so that the first daemon can list it.
 two_daemons() {
     local first second
-    daemon 2 0 '' && second=$port && kill "${pids[-1]}" && wait "${pids[-1]}" &&
+    daemon 2 0 '' && second=$port && kill "$daemon" && wait "$daemon" &&
         daemon 1 0 "127.0.0.1:$second" && first=$port && daemon 2 "$second" "127.0.0.1:$first"
 }
 ok "two installed daemons start" two_daemons
@@ -118,7 +85,6 @@ averages=()
 for i in 1 2; do
     SLEET_CONTROL=$work/$i.sock "$work/mine/average" $((2 * i - 1)) 2 15 >"$work/a$i.out" 2>"$work/a$i.err" &
     averages+=($!)
-    pids+=($!)
 done
 for i in 1 2; do
     ok "average $i ends by itself" until_true 60 gone "${averages[i - 1]}"

@@ -19,7 +19,7 @@ finish() {
     left=$(jobs -pr)
     # shellcheck disable=SC2086 # a list of numbers
     [ -z "$left" ] || kill -KILL $left 2>/dev/null # sleetctl takes its children along
-    wait
+    wait 2>/dev/null
     rm -rf "$work"
 }
 trap finish EXIT
@@ -88,11 +88,12 @@ stop() {
     done
 }
 
-# boot NAME OPTIONS...: a daemon, up and answering; its port in $port.
+# boot NAME OPTIONS...: a daemon, up and answering; its port in $port.  $wrap comes before it.
+wrap=()
 boot() {
     local name=$1
     shift
-    keep "$name" "$d" --control "$work/$name.sock" "$@"
+    keep "$name" "${wrap[@]}" "$d" --control "$work/$name.sock" "$@"
     until_true 10 said "$name.out" '^sleetd node=' || return 1
     port=$(sed -n 's/^sleetd node=.* listen=[^ ]*:\([0-9]*\) .*/\1/p' "$work/$name.out")
 }

@@ -4,72 +4,12 @@
 # Waits poll a condition with a deadline; nothing sleeps for a guessed time.
 # Arguments: the cases to run, of gso overflow rmem ipv6 taken (all).
 # Needs the build folder in SLEET_BUILD or BUILDDIR, the tree in SLEET_SRC; SLEET_CC (cc).
-set -u
-build=${SLEET_BUILD:-${BUILDDIR:?set SLEET_BUILD or BUILDDIR to the build folder}}
+# shellcheck source=tests/e2e/lib.sh
+. "$(dirname "$0")/lib.sh" socket sleetd sleetctl average
 src=${SLEET_SRC:?set SLEET_SRC to the source tree}
-d=$build/sleetd ctl=$build/sleetctl average=$build/average
-for program in "$d" "$ctl" "$average"; do
-    [ -x "$program" ] || { echo "socket: $program is not built"; exit 77; }
-done
+average=$build/average
 read -ra compiler <<<"${SLEET_CC:-cc}"
-unset "${!SLEET_NODE_@}" "${!SLEET_JOB_@}" "${!SLEET_EMULATE_@}" "${!SLEET_LOG_@}" SLEET_CONTROL
 
-work=$(mktemp -d) || exit 1
-passed=0 failed=0 pids=()
-declare -A pid
-finish() {
-    [ ${#pids[@]} -eq 0 ] || kill -KILL "${pids[@]}" 2>/dev/null
-    wait 2>/dev/null
-    rm -rf "$work"
-}
-trap finish EXIT
-trap 'exit 1' INT TERM
-
-ok() { # WHAT CONDITION...
-    local what=$1
-    shift
-    if "$@"; then
-        echo "ok: $what"
-        passed=$((passed + 1))
-    else
-        echo "FAILED: $what"
-        tail -n 5 "$work"/*.out "$work"/*.err 2>/dev/null | cut -c 1-200 | sed 's/^/    /'
-        failed=$((failed + 1))
-    fi
-}
-until_true() { # SECONDS COMMAND...: true as soon as COMMAND is; false at the deadline
-    local limit=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ $SECONDS -lt $limit ] || return 1
-        sleep 0.02
-    done
-}
-said() { grep -sqE -- "$2" "$work/$1"; } # FILE PATTERN
-gone() { ! kill -0 "$1" 2>/dev/null; }
-
-# boot NAME OPTIONS...: a daemon, up and answering; its port in $port.  $wrap comes before it.
-wrap=()
-boot() {
-    local name=$1
-    shift
-    : >"$work/$name.out" # here, not in the child: an earlier life's output must not be read
-    : >"$work/$name.err"
-    "${wrap[@]}" "$d" --control "$work/$name.sock" "$@" >"$work/$name.out" 2>"$work/$name.err" &
-    pid[$name]=$!
-    pids+=($!)
-    until_true 10 said "$name.out" '^sleetd node=' || return 1
-    port=$(sed -n 's/^sleetd node=.* listen=[^ ]*:\([0-9]*\) .*/\1/p' "$work/$name.out")
-}
-stop() { # NAME...: end them and wait
-    local name
-    for name in "$@"; do
-        kill -TERM "${pid[$name]}" 2>/dev/null
-        until_true 5 gone "${pid[$name]}" || kill -KILL "${pid[$name]}"
-        wait "${pid[$name]}" 2>/dev/null
-    done
-}
-status() { "$ctl" -s "$work/$1.sock" --json status 2>/dev/null; } # NAME
 has() { status "$1" | grep -qE "$2"; }                             # NAME PATTERN
 counter() { status "$1" | sed -n "s/.*\"datagrams\":{[^}]*\"$2\":\([0-9]*\).*/\1/p"; } # NAME FIELD
 counted() { [ "$(counter "$1" "$2")" -ge "$3" ] 2>/dev/null; }
@@ -91,7 +31,6 @@ averages() {
     for name in a b; do
         SLEET_CONTROL=$work/$name.sock "$average" $value 2 "$1" >"$work/avg-$name.out" 2>"$work/avg-$name.err" &
         running+=($!)
-        pids+=($!)
         value=3
     done
     until_true 60 gone "${running[0]}" && until_true 60 gone "${running[1]}" &&
@@ -235,8 +174,4 @@ taken_case() {
 }
 
 [ $# -gt 0 ] || set -- gso overflow rmem ipv6 taken
-for name in "$@"; do
-    "${name}_case"
-done
-echo "socket: $passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+run_cases "$@"
