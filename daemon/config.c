@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define LINE_MAX_INI 199 /* bytes a line; what inih takes */
+#define ADDRESS_MAX 180  /* bytes of host and port; it must fit a line */
 #define HELP_EXIT 1
 #define USAGE_EXIT 3
 
@@ -136,7 +137,7 @@ static bool load_file(struct config *c, const char *path)
 bool config_split_address(const char *text, char host[256], char port[6])
 {
     const char *colon = strrchr(text, ':');
-    if (!colon)
+    if (!colon || strlen(text) > ADDRESS_MAX)
         return false;
     const char *begin = text, *end = colon;
     if (*begin == '[') {
@@ -211,7 +212,8 @@ static bool check_list(const struct config *c, int id)
             break;
         snprintf(item, sizeof item, "%.*s", (int)n, p);
         if (!config_split_address(item, host, port) || !host[0] || atoi(port) == 0)
-            return wrong(c, id, "\"%s\" is not host:port or [host]:port", item);
+            return wrong(c, id, "\"%s\" is not host:port or [host]:port of at most %d bytes", item,
+                         ADDRESS_MAX);
         p += n;
     }
     return true;
@@ -227,7 +229,8 @@ static bool check_one(struct config *c, int id)
         return check_number(c, id);
     case ADDRESS:
         return config_split_address(t, host, port) ||
-               wrong(c, id, "host:port, [host]:port or :port is needed, e.g. 127.0.0.1:7700");
+               wrong(c, id, "host:port, [host]:port or :port of at most %d bytes is needed, "
+                                "e.g. 127.0.0.1:7700", ADDRESS_MAX);
     case TEXT:
         for (size_t i = 0; i < n; i++)
             if ((unsigned char)t[i] < ' ' || t[i] == ';')
