@@ -72,8 +72,10 @@ user_case() {
         echo "user: left out: needs root, and a build folder that everybody may read"
         return
     fi
-    mkdir "$home" && chown 65534:65534 "$home" && chmod 711 "$work"
+    # All before it changes hands: root may have no power over others' files here.
+    mkdir -m 777 "$home" && chmod 711 "$work"
     small "$home/small.ini" "done = 1"
+    chown 65534:65534 "$home"
     setpriv --reuid=65534 --regid=65534 --clear-groups env HOME="$home" TMPDIR="$home" \
         "$lab" run "$home/small.ini" --wait 200 >"$work/lab.out" 2>&1
     code=$?
