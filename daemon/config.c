@@ -148,8 +148,8 @@ bool config_split_address(const char *text, char host[256], char port[6])
     } else if (memchr(begin, ':', (size_t)(end - begin))) {
         return false;
     }
-    for (const char *p = begin; p < end; p++) /* nothing that a file or a name cannot hold */
-        if ((unsigned char)*p <= ' ' || *p == ';' || *p == '=')
+    for (const char *p = begin; p < end; p++) /* what host names and addresses are made of */
+        if (!isalnum((unsigned char)*p) && !strchr(".-_:%", *p))
             return false;
     size_t n = (size_t)(end - begin), digits = strspn(colon + 1, "0123456789");
     if (n > 255 || digits < 1 || digits > 5 || colon[1 + digits] || atoi(colon + 1) > 65535)
