@@ -1,63 +1,51 @@
 #!/bin/bash
 # memory.sh - the resident memory of three real daemons over many rounds, a fifth of
 # which fail.  Argument: rounds (10000).  After a tenth of them and at the end it must
-# be within 5 % (half a MiB where that is more), and below memory_bound_bytes of `sleetctl status` and 32 MiB.
-set -u
-build=${SLEET_BUILD:?set SLEET_BUILD to the build folder}
+# be within 5 % (half a MiB where that is more), and below memory_bound_bytes of
+# `sleetctl status` and 32 MiB.
+# shellcheck source=tests/e2e/lib.sh
+. "$(dirname "$0")/../e2e/lib.sh" memory sleetd sleetctl rounds
 rounds=${1:-10000}
-work=$(mktemp -d) || exit 1
-daemons=() trainers=()
-finish() {
-    [ ${#trainers[@]} -eq 0 ] || kill -KILL "${trainers[@]}" 2>/dev/null
-    [ ${#daemons[@]} -eq 0 ] || kill -KILL "${daemons[@]}" 2>/dev/null
-    wait 2>/dev/null
-    rm -rf "$work"
+nodes=(a b c)
+resident() { awk '/^VmRSS:/ { print $2 }' "/proc/${pid[$1]}/status"; } # NAME: KiB
+bound() { status "$1" | sed -n 's/.*"memory_bound_bytes":\([0-9]*\).*/\1/p'; } # NAME: bytes
+# Every trainer has come so far: after a tenth, or to the end, and waits.
+all_said() { # WORD
+    local fd word rest
+    for fd in "${out[@]}"; do
+        read -r -t 600 word rest <&"$fd" && [ "$word" = "$1" ] || return 1
+        [ -z "$rest" ] || echo "$rest"
+    done
 }
-trap finish EXIT
-trap 'exit 1' INT TERM
 
-figure() { # NODE NAME: a number of its status
-    "$build/sleetctl" -s "$work/$1.sock" --json status | sed -n "s/.*\"$2\":\([0-9]*\).*/\1/p"
-}
-resident() { awk '/^VmRSS:/ { print $2 }' "/proc/${daemons[$1]}/status"; } # KiB
+all_ended() { wait "${trainers[0]}" && wait "${trainers[1]}" && wait "${trainers[2]}"; }
 
 base=$((20000 + $$ % 10000 * 3))
 peers=127.0.0.1:$base,127.0.0.1:$((base + 1)),127.0.0.1:$((base + 2))
 for i in 0 1 2; do
-    "$build/sleetd" --node.id=$((i + 1)) --node.listen=127.0.0.1:$((base + i)) \
-        --node.control="$work/$i.sock" --job.name="memory$$" --job.peers="$peers" \
-        --job.rate_mbit=1000 --emulate.loss=0.05 >"$work/daemon$i" 2>&1 &
-    daemons+=($!)
+    boot ${nodes[i]} --id $((i + 1)) --listen 127.0.0.1:$((base + i)) --peers "$peers" \
+        --rate_mbit 1000 --loss 0.05 || { tail "$work"/*.err; exit 1; }
 done
-limit=$((SECONDS + 10))
-until [ -S "$work/0.sock" ] && [ -S "$work/1.sock" ] && [ -S "$work/2.sock" ]; do
-    [ $SECONDS -lt $limit ] || { cat "$work"/daemon*; echo "memory.sh: no daemon"; exit 1; }
-    sleep 0.05
-done
+mkfifo "$work/go" && exec {go}<>"$work/go" || exit 1
+declare -A early
+out=() trainers=()
 for i in 0 1 2; do
-    SLEET_CONTROL=$work/$i.sock "$build/rounds" "$rounds" >"$work/trainer$i" 2>&1 &
-    trainers+=($!)
+    exec {fd}< <(SLEET_CONTROL=$work/${nodes[i]}.sock exec "$build/rounds" "$rounds" <"$work/go" 2>&1)
+    out+=("$fd") trainers+=($!)
 done
-early=() late=() bound=()
-while kill -0 "${trainers[0]}" 2>/dev/null && kill -0 "${trainers[1]}" 2>/dev/null &&
-    kill -0 "${trainers[2]}" 2>/dev/null; do
-    done=$(figure 0 rounds)
-    for i in 0 1 2; do
-        late[i]=$(resident $i) bound[i]=$(figure $i memory_bound_bytes)
-        [ ${#early[@]} -gt $i ] || [ "${done:-0}" -lt $((rounds / 10)) ] || early[i]=${late[i]}
-    done
-    sleep 0.2
+all_said tenth || { echo "memory.sh: a trainer ended early"; exit 1; }
+for name in "${nodes[@]}"; do
+    early[$name]=$(resident $name)
 done
-status=0
-for pid in "${trainers[@]}"; do
-    wait "$pid" || status=1
+printf '...' >&"$go"
+all_said end || { echo "memory.sh: a trainer ended early"; exit 1; }
+for name in "${nodes[@]}"; do
+    late=$(resident $name) bar=$(($(bound $name) / 1024 + 32768)) was=${early[$name]}
+    room=$((was > 10240 ? was / 20 : 512))
+    ok "daemon $name: resident $was KiB after $((rounds / 10)) rounds, $late KiB at the end; bar $bar KiB" \
+        [ "$late" -le $((was + room)) -a "$late" -le "$bar" ]
 done
-trainers=()
-cat "$work"/trainer*
-for i in 0 1 2; do
-    echo "memory.sh: daemon $((i + 1)): resident ${early[i]} KiB after $((rounds / 10)) rounds," \
-        "${late[i]} KiB at the end; bar $((bound[i] / 1024 + 32768)) KiB"
-    [ "${late[i]}" -le $((early[i] + (early[i] > 10240 ? early[i] / 20 : 512))) ] &&
-        [ "${late[i]}" -le $((bound[i] / 1024 + 32768)) ] || status=1
-done
-exit $status
+printf '...' >&"$go"
+ok "an eighth of the rounds failed, or more" all_ended
+echo "memory.sh: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]
