@@ -61,6 +61,17 @@ static void run_rounds(cluster *c, sleet_rng *rng, int rounds)
     }
 }
 
+/* Within some rounds all hold the same values, made of everybody's. */
+static bool come_together(cluster *c, sleet_rng *rng)
+{
+    for (int round = 0; round < ROUNDS_TO_RETURN; round++) {
+        run_rounds(c, rng, 1);
+        if (identical(c) && all_complete(c))
+            return true;
+    }
+    return false;
+}
+
 /* A restarted node of two is left to test_pace.c: in lock step the other would
  * wait for it, where a real trainer goes on. */
 static void one_incident(unsigned i)
@@ -76,12 +87,7 @@ static void one_incident(unsigned i)
     sim_at(s, time_add(sim_now(s), US(rng_below(&rng, 5000))), strike, &in);
     run_rounds(c, &rng, 1 + (int)rng_below(&rng, 20));
     repair(c, &in);
-    bool back = false;
-    for (int round = 0; round < ROUNDS_TO_RETURN && !back; round++) {
-        run_rounds(c, &rng, 1);
-        back = identical(c) && all_complete(c);
-    }
-    if (!CHECK(back))
+    if (!CHECK(come_together(c, &rng)))
         printf("seed %" PRIu64 ": fault %d of node %u among %u\n", config.seed, (int)in.fault,
                in.victim, config.nodes);
     CHECK_EQ(cluster_overdue(c), 0);
@@ -112,12 +118,7 @@ static void halves_heal(void)
         }
         run_rounds(c, &rng, 15);
         sim_set_link(cluster_sim(c), SIM_ALL, SIM_ALL, &up);
-        bool back = false;
-        for (int round = 0; round < ROUNDS_TO_RETURN && !back; round++) {
-            run_rounds(c, &rng, 1);
-            back = identical(c) && all_complete(c);
-        }
-        CHECK(back);
+        CHECK(come_together(c, &rng));
         CHECK_EQ(cluster_overdue(c), 0);
         cluster_free(c);
     }
@@ -140,12 +141,7 @@ static void a_hasty_one_returns(void)
     for (uint32_t i = 0; i < 3; i++)
         cluster_set_active(c, i, true);
     sim_set_link(cluster_sim(c), SIM_ALL, SIM_ALL, &up);
-    bool back = false;
-    for (int round = 0; round < ROUNDS_TO_RETURN && !back; round++) {
-        run_rounds(c, &rng, 1);
-        back = identical(c) && all_complete(c);
-    }
-    CHECK(back);
+    CHECK(come_together(c, &rng));
     CHECK_EQ(cluster_overdue(c), 0);
     cluster_free(c);
 }
