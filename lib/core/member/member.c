@@ -79,7 +79,7 @@ void view_renew(struct view *v, struct member *m)
 {
     view_set_alive(v, m, m->alive);
     memset(m->sets, 0, sizeof m->sets);
-    memset(&m->reorder, 0, sizeof m->reorder);
+    reorder_init(&m->reorder);
     replay_fini(&m->replay);
     rtt_init(&m->rtt);
 }
