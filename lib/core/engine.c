@@ -25,13 +25,22 @@ static void set_default(engine_config *c)
 #undef DEFAULT
 }
 
+struct member *engine_add_member(engine *e, const sleet_addr *addr)
+{
+    struct member *m = view_add(&e->view, addr);
+    if (m)
+        flow_init(&m->flow, e->config.rate_bps, PACE_BURST_BYTES, e->now);
+    return m;
+}
+
 engine *engine_new(const engine_config *c, sleet_time now)
 {
     if (!c || !c->node_id || !c->boot_id || c->peer_count > ENGINE_PEERS_MAX || !c->job[0] ||
-        c->job[63] || c->window > ROUNDS_RING - 2)
+        c->job[63] || c->window > ROUNDS_RING - 2 || c->members_max > MEMBERS_MAX)
         return NULL;
+    uint32_t room = c->members_max ? c->members_max : MEMBERS_MAX;
     engine *e = calloc(1, sizeof *e);
-    if (!e || !view_init(&e->view, c->peers, c->peer_count)) {
+    if (!e || !view_init(&e->view, room > c->peer_count ? room : c->peer_count + 1)) {
         free(e);
         return NULL;
     }
@@ -42,12 +51,11 @@ engine *engine_new(const engine_config *c, sleet_time now)
     e->now = e->created = now;
     e->promised = TIME_NEVER;
     e->members = e->view.members;
-    e->n = e->view.n;
     e->members[0].node_id = c->node_id;
     e->members[0].boot_id = c->boot_id;
     e->members[0].alive = e->members[0].session = true;
-    for (uint32_t i = 1; i < e->n; i++)
-        flow_init(&e->members[i].flow, e->config.rate_bps, PACE_BURST_BYTES, now);
+    for (uint32_t i = 0; i < c->peer_count; i++)
+        engine_add_member(e, &c->peers[i]);
     pacer_init(&e->pacer, e->config.rate_bps, PACE_BURST_BYTES, now);
     session_begin(e);
     return e;
@@ -68,7 +76,7 @@ static void advance(engine *e, sleet_time now)
 {
     if (!time_is_never(e->promised) && time_since(now, e->promised) > PAUSED_AFTER) {
         sleet_duration gap = time_since(now, e->promised);
-        for (uint32_t i = 1; i < e->n; i++) {
+        for (uint32_t i = 1; i < e->view.n; i++) {
             flow_slept(&e->members[i].flow, gap);
             if (!time_is_never(e->members[i].heard))
                 e->members[i].heard = time_add(e->members[i].heard, gap);
@@ -186,8 +194,8 @@ static void recv_summary(engine *e, struct member *m, const uint8_t *body, size_
         e->counters.foreign++;
         return;
     }
-    session_echo(e, m, w.echo, w.hold);
-    session_overflow(e, m, w.overflow);
+    member_echo(e, m, w.echo, w.hold);
+    member_overflow(e, m, w.overflow);
     note_round(e, s, m, w.sender_round, (w.flags & SUMMARY_CLOSED) != 0);
     struct round *r = set_round(s, &env, round_expand(set_job_round(s, &env), w.round), e->now);
     int rank = r ? rank_of(r, m) : -1;
@@ -208,7 +216,7 @@ static void recv_in_session(engine *e, struct member *m, const struct wire_heade
 {
     switch (h->type) {
     case WIRE_PING:
-        session_recv_ping(e, m, body, len);
+        member_recv_ping(e, m, body, len);
         engine_settle(e);
         return;
     case WIRE_DATA:
@@ -246,6 +254,13 @@ static void refuse_version(engine *e, struct member *m, uint8_t version)
     m->version_differs = true;
 }
 
+/* The receiver chose the index, so it names the member at once. */
+static struct member *member_by_index(const engine *e, uint32_t index)
+{
+    struct member *m = &e->members[index & ((1u << INDEX_SLOT_BITS) - 1)];
+    return (index & ((1u << INDEX_SLOT_BITS) - 1)) < e->view.n && m->my_index == index ? m : NULL;
+}
+
 void engine_recv(engine *e, const sleet_addr *from, const uint8_t *data, size_t len, sleet_time now)
 {
     struct wire_header h;
@@ -277,7 +292,8 @@ void engine_recv(engine *e, const sleet_addr *from, const uint8_t *data, size_t 
         session_recv_close(e, m, body, body_len); /* our HELLO was refused */
         return;
     }
-    if (!m->session || h.index != m->my_index) {
+    m = member_by_index(e, h.index);
+    if (!m || !m->session || !addr_equal(&m->addr, from)) {
         e->counters.foreign++;
         return;
     }
@@ -290,7 +306,7 @@ void engine_recv(engine *e, const sleet_addr *from, const uint8_t *data, size_t 
         m->rx_next = h.counter + 1;
     reorder_note(&m->reorder, h.counter, e->now);
     m->rx_received++;
-    session_heard(e, m);
+    member_heard(e, m);
     recv_in_session(e, m, &h, body, body_len);
 }
 
@@ -307,7 +323,7 @@ void engine_expire(engine *e, sleet_time now)
     advance(e, now);
     if (e->leaving)
         return;
-    session_expire(e);
+    member_expire(e);
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
         if (e->sets[i].used)
             set_expire(&e->sets[i], &env, now);

@@ -44,7 +44,7 @@ static void forget_set(engine *e, struct set *s)
 {
     int handle = s->handle;
     set_fini(s);
-    for (uint32_t i = 1; i < e->n; i++)
+    for (uint32_t i = 1; i < e->view.n; i++)
         memset(&e->members[i].sets[handle], 0, sizeof e->members[i].sets[handle]);
     view_changed(&e->view);
 }
@@ -110,9 +110,9 @@ int engine_register(engine *e, const char *name, sleet_payload payload, const en
     s->established = false; /* new values: they count once they are the job's */
     s->schema_differs = false;
     s->low_in_a_row = 0;
-    for (uint32_t i = 1; i < e->n; i++)
+    for (uint32_t i = 1; i < e->view.n; i++)
         e->members[i].sets[s->handle].differs = false;
-    session_ping_all(e, now);
+    member_ping_all(e, now);
     return s->handle;
 }
 

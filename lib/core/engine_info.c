@@ -10,9 +10,11 @@ void engine_get_counters(const engine *e, engine_counters *out)
 uint32_t engine_get_peers(const engine *e, engine_peer *out, uint32_t max, sleet_time now)
 {
     uint32_t n = 0;
-    for (uint32_t i = 1; i < e->n && n < max; i++, n++) {
+    for (uint32_t i = 1; i < e->view.n && n < max; i++) {
         const struct member *m = &e->members[i];
-        engine_peer *p = &out[n];
+        if (!m->used)
+            continue;
+        engine_peer *p = &out[n++];
         *p = (engine_peer){.node_id = m->node_id,
                            .boot_id = m->boot_id,
                            .addr = m->addr,
@@ -62,7 +64,7 @@ bool engine_get_set(const engine *e, int handle, engine_set *out, sleet_time now
                         .scatter = s->scatter_sum,
                         .gather = s->gather_sum};
     memcpy(out->name, s->layout.name, sizeof out->name);
-    for (uint32_t i = 1; i < e->n; i++)
+    for (uint32_t i = 1; i < e->view.n; i++)
         out->trainers += e->members[i].alive && e->members[i].sets[handle].matches &&
                          e->members[i].sets[handle].attached;
     return true;
@@ -90,15 +92,15 @@ uint32_t engine_nodes_alive(const engine *e, sleet_time now)
 {
     uint32_t n = 1;
     (void)now;
-    for (uint32_t i = 1; i < e->n; i++)
+    for (uint32_t i = 1; i < e->view.n; i++)
         n += e->members[i].alive;
     return n;
 }
 
 uint64_t engine_memory_bound_bytes(const engine *e)
 {
-    uint32_t group = e->n < SLEET_GROUP_MAX ? e->n : SLEET_GROUP_MAX;
-    uint64_t bytes = sizeof *e + (uint64_t)e->n * (sizeof(struct member) + REPLAY_WORDS * 8 + 32);
+    uint32_t group = e->view.room < SLEET_GROUP_MAX ? e->view.room : SLEET_GROUP_MAX;
+    uint64_t bytes = sizeof *e + (uint64_t)e->view.room * (sizeof(struct member) + REPLAY_WORDS * 8 + 32);
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
         if (e->sets[i].used)
             bytes += (uint64_t)(e->config.window + 2) * round_bytes_bound(&e->sets[i].layout, group) +

@@ -1,6 +1,7 @@
 /* What the engine's files share.
  *   engine.c          life, time, receive dispatch
- *   engine_session.c  greeting, pings: who is there
+ *   engine_session.c  greeting and good-bye: who one talks to
+ *   engine_member.c   liveness, pings: who is there
  *   engine_schema.c   which tensors they have
  *   engine_group.c    who averages with whom, where members differ
  *   engine_send.c     bursts: what leaves next, and when
@@ -14,6 +15,8 @@
 #include "round/round.h"
 #include "wire/wire.h"
 
+#define CROWD SLEET_GROUP_MAX /* a job of more nodes takes its time to greet and to ping */
+#define INDEX_SLOT_BITS 10 /* of a session index: the member's slot; the rest is random */
 #define PACE_BURST_BYTES (2 * ENGINE_BURST_MAX * ENGINE_DATAGRAM_MAX)
 #define OUTBOX_MAX 64 /* control frames waiting to leave */
 
@@ -34,7 +37,6 @@ struct engine {
     sleet_time created;
     struct view view;
     struct member *members; /* of the view, at hand */
-    uint32_t n;             /* members, this node included */
     struct set sets[ENGINE_SETS_MAX];
     engine_counters counters;
     struct pacer pacer; /* of all data together; each member has its own below it */
@@ -49,29 +51,34 @@ struct engine {
 static inline struct env engine_env(const engine *e)
 {
     engine *m = (engine *)(uintptr_t)e;
-    return (struct env){m->members, e->n, &e->config, &m->counters, e->created, &m->view};
+    return (struct env){m->members, &e->config, &m->counters, e->created, &m->view};
 }
 
 void outbox_put(engine *, const sleet_addr *to, uint32_t slot, uint32_t index, uint8_t type,
                 const uint8_t *body, size_t len);
 
+/* A member of which only the address is known; NULL when there is no room. */
+struct member *engine_add_member(engine *, const sleet_addr *);
 /* Close the open rounds that need not stay open. */
 void engine_settle(engine *);
 
 /* ---- engine_session.c */
 void session_begin(engine *); /* set the first greetings */
 void session_recv_hello(engine *, struct member *, const struct wire_header *, const uint8_t *, size_t);
-void session_recv_ping(engine *, struct member *, const uint8_t *, size_t);
 void session_recv_close(engine *, struct member *, const uint8_t *, size_t);
-void session_heard(engine *, struct member *);
-void session_expire(engine *);
-void session_echo(engine *, struct member *, uint32_t echo, uint32_t hold_us);
-void session_overflow(engine *, struct member *, uint32_t total);
-void session_timer(engine *, const struct member *); /* what it waits for has changed */
-void session_announce(engine *, const struct group *); /* tell its members at once; NULL: all */
-void session_ping_all(engine *, sleet_time now);
+void session_greet(engine *, struct member *);
 void session_farewell(engine *); /* CLOSE to as many of the rest as the outbox takes */
-sleet_time session_deadline(const engine *);
+
+/* ---- engine_member.c */
+void member_recv_ping(engine *, struct member *, const uint8_t *, size_t);
+void member_heard(engine *, struct member *); /* any datagram of its session is a sign of life */
+void member_expire(engine *);
+void member_echo(engine *, struct member *, uint32_t echo, uint32_t hold_us);
+void member_overflow(engine *, struct member *, uint32_t total);
+void member_timer(engine *, const struct member *); /* what it waits for has changed */
+void member_announce(engine *, const struct group *); /* tell its members at once; NULL: all */
+void member_ping_all(engine *, sleet_time now);
+sleet_time member_deadline(const engine *);
 
 /* ---- engine_schema.c */
 void schema_offer(engine *, struct member *, struct set *, uint16_t first);

@@ -152,7 +152,7 @@ static size_t fill_data(engine *e, engine_burst *b, const struct env *env)
             struct member *m = &e->members[r->group.members[rank].slot];
             pacer_spend(&e->pacer, b->len);
             flow_sent(&m->flow, &m->rtt, b->count, b->len, e->now);
-            session_timer(e, m); /* an answer is owed */
+            member_timer(e, m); /* an answer is owed */
             return b->count;
         }
     }
@@ -177,12 +177,12 @@ static void announce_changes(engine *e)
             (s->announced == state && (!s->announce_more || time_before(e->now, s->announce_at))))
             continue;
         bool news = (s->announced & ~SET_UNTOLD) != state;
-        s->announce_all = news || e->n <= SLEET_GROUP_MAX || (s->announce_all && s->announce_more);
-        uint8_t more = e->n <= SLEET_GROUP_MAX ? ANNOUNCE_MORE : ANNOUNCE_MORE / 2;
+        s->announce_all = news || e->view.count <= SLEET_GROUP_MAX || (s->announce_all && s->announce_more);
+        uint8_t more = e->view.count <= SLEET_GROUP_MAX ? ANNOUNCE_MORE : ANNOUNCE_MORE / 2;
         s->announce_more = s->announced == state ? s->announce_more - 1 : more;
         s->announce_at = time_add(e->now, ANNOUNCE_GAP << (more - s->announce_more));
         s->announced = state;
-        session_announce(e, s->announce_all ? NULL : newest_group(s));
+        member_announce(e, s->announce_all ? NULL : newest_group(s));
     }
 }
 
@@ -213,7 +213,7 @@ sleet_time engine_deadline(const engine *e)
 {
     struct env env = engine_env(e);
     struct set *s;
-    sleet_time next, t = e->left ? TIME_NEVER : session_deadline(e);
+    sleet_time next, t = e->left ? TIME_NEVER : member_deadline(e);
     if (e->outbox_n)
         t = e->now;
     for (uint32_t k = 0; !e->left && k < ENGINE_SETS_MAX; k++) {

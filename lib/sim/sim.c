@@ -186,6 +186,9 @@ static engine *node_engine(sim *s, uint32_t node)
         if (i != node)
             s->peers[config.peer_count++] = s->nodes[i].addr;
     config.peers = s->peers;
+    config.members_max = config.peer_count + 8;
+    if (config.members_max > ENGINE_PEERS_MAX + 1)
+        config.members_max = ENGINE_PEERS_MAX + 1;
     return engine_new(&config, s->now);
 }
 

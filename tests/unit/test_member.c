@@ -17,6 +17,14 @@ static void fill_addresses(void)
     }
 }
 
+static bool fill(struct view *v, uint32_t count)
+{
+    bool ok = view_init(v, count + 1);
+    for (uint32_t i = 0; ok && i < count; i++)
+        ok = view_add(v, &addresses[i]) != NULL;
+    return ok;
+}
+
 static void the_heap_gives_the_earliest(void)
 {
     struct heap h;
@@ -43,7 +51,7 @@ static void addresses_are_found(void)
     uint32_t wrong = 0;
     fill_addresses();
     addresses[9] = addresses[4]; /* listed twice: the first one counts */
-    REQUIRE(view_init(&v, addresses, PEERS));
+    REQUIRE(fill(&v, PEERS));
     for (uint32_t i = 0; i < PEERS; i++) {
         const struct member *m = view_at(&v, &addresses[i]);
         wrong += !m || view_slot(&v, m) != (i == 9 ? 4 : i) + 1;
@@ -52,8 +60,36 @@ static void addresses_are_found(void)
     addresses[0].port = 9;
     CHECK(view_at(&v, &addresses[0]) == NULL);
     view_fini(&v);
-    REQUIRE(view_init(&v, NULL, 0));
+    REQUIRE(fill(&v, 0));
     CHECK(view_at(&v, &addresses[0]) == NULL);
+    view_fini(&v);
+}
+
+/* Slots are used again, and an address listed twice passes on to the one that is left. */
+static void members_come_and_go(void)
+{
+    struct view v;
+    fill_addresses();
+    REQUIRE(fill(&v, 3));
+    CHECK(view_add(&v, &addresses[3]) == NULL); /* no room */
+    struct member *two = view_at(&v, &addresses[1]);
+    two->node_id = 7;
+    CHECK(view_by_id(&v, 7) == two);
+    heap_move(&v.due, view_slot(&v, two), (sleet_time){5});
+    view_remove(&v, two);
+    CHECK(view_at(&v, &addresses[1]) == NULL && view_by_id(&v, 7) == NULL);
+    CHECK_EQ(v.count, 3);
+    CHECK_EQ(heap_first(&v.due), 0); /* its time is gone with it */
+    struct member *twin = view_add(&v, &addresses[0]);
+    REQUIRE(twin != NULL);
+    CHECK(twin == two);
+    CHECK_EQ(view_slot(&v, view_at(&v, &addresses[0])), 1);
+    view_remove(&v, view_at(&v, &addresses[0]));
+    CHECK(view_at(&v, &addresses[0]) == twin);
+    view_move(&v, twin, &addresses[9]);
+    CHECK(view_at(&v, &addresses[0]) == NULL && view_at(&v, &addresses[9]) == twin);
+    CHECK_EQ(v.n, 4);
+    CHECK_EQ(v.count, 3);
     view_fini(&v);
 }
 
@@ -105,7 +141,7 @@ static void rounds_agree_with_a_plain_count(void)
     sleet_rng rng = {test_seed()};
     uint32_t wrong = 0;
     fill_addresses();
-    REQUIRE(view_init(&v, addresses, 9));
+    REQUIRE(fill(&v, 9));
     for (int i = 0; i < 50000; i++) {
         struct member *m = &v.members[1 + rng_below(&rng, 9)];
         struct member_set now = m->sets[0];
@@ -138,6 +174,7 @@ static void rounds_agree_with_a_plain_count(void)
 TEST_SUITE(member) = {
     TEST(the_heap_gives_the_earliest),
     TEST(addresses_are_found),
+    TEST(members_come_and_go),
     TEST(rounds_agree_with_a_plain_count),
     TEST_END,
 };

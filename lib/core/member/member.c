@@ -9,27 +9,32 @@ static void add_address(struct view *v, uint32_t slot)
     uint32_t i = (uint32_t)addr_hash(a) & v->by_addr_mask;
     for (; v->by_addr[i]; i = (i + 1) & v->by_addr_mask)
         if (addr_equal(&v->members[v->by_addr[i]].addr, a))
-            return; /* listed twice: the first one counts */
+            return; /* there already: the first one counts */
     v->by_addr[i] = (uint16_t)slot;
 }
 
-bool view_init(struct view *v, const sleet_addr *peers, uint32_t count)
+/* Anew, since open addressing forgets nothing; addresses seldom go. */
+static void index_addresses(struct view *v)
+{
+    memset(v->by_addr, 0, (v->by_addr_mask + 1) * sizeof *v->by_addr);
+    for (uint32_t slot = 1; slot < v->n; slot++)
+        if (v->members[slot].used)
+            add_address(v, slot);
+}
+
+bool view_init(struct view *v, uint32_t room)
 {
     uint32_t size = 4;
-    while (size < 2 * (count + 1))
+    while (size < 2 * room)
         size *= 2;
-    *v = (struct view){.n = count + 1, .by_addr_mask = size - 1};
-    v->members = calloc(v->n, sizeof *v->members);
+    *v = (struct view){.room = room, .n = 1, .count = 1, .by_addr_mask = size - 1};
+    v->members = calloc(room, sizeof *v->members);
     v->by_addr = calloc(size, sizeof *v->by_addr);
-    if (!v->members || !v->by_addr || !heap_init(&v->due, v->n)) {
+    if (!v->members || !v->by_addr || !heap_init(&v->due, room)) {
         view_fini(v);
         return false;
     }
-    for (uint32_t slot = 1; slot < v->n; slot++) {
-        v->members[slot].addr = peers[slot - 1];
-        v->members[slot].heard = TIME_NEVER;
-        add_address(v, slot);
-    }
+    v->members[0].used = true;
     return true;
 }
 
@@ -43,12 +48,54 @@ void view_fini(struct view *v)
     *v = (struct view){0};
 }
 
+struct member *view_add(struct view *v, const sleet_addr *addr)
+{
+    uint32_t slot = v->n;
+    for (uint32_t i = 1; i < v->n && v->count < v->n; i++)
+        if (!v->members[i].used) {
+            slot = i;
+            break;
+        }
+    if (slot == v->room)
+        return NULL;
+    v->n = slot == v->n ? slot + 1 : v->n;
+    v->count++;
+    v->members[slot] = (struct member){.addr = *addr, .used = true, .heard = TIME_NEVER};
+    add_address(v, slot);
+    view_changed(v);
+    return &v->members[slot];
+}
+
+void view_remove(struct view *v, struct member *m)
+{
+    replay_fini(&m->replay);
+    heap_move(&v->due, view_slot(v, m), TIME_NEVER);
+    *m = (struct member){.heard = TIME_NEVER};
+    v->count--;
+    index_addresses(v);
+    view_changed(v);
+}
+
+void view_move(struct view *v, struct member *m, const sleet_addr *addr)
+{
+    m->addr = *addr;
+    index_addresses(v);
+}
+
 struct member *view_at(const struct view *v, const sleet_addr *a)
 {
     uint32_t i = (uint32_t)addr_hash(a) & v->by_addr_mask;
     for (; v->by_addr[i]; i = (i + 1) & v->by_addr_mask)
         if (addr_equal(&v->members[v->by_addr[i]].addr, a))
             return &v->members[v->by_addr[i]];
+    return NULL;
+}
+
+struct member *view_by_id(const struct view *v, uint64_t node_id)
+{
+    for (uint32_t slot = 1; node_id && slot < v->n; slot++)
+        if (v->members[slot].node_id == node_id)
+            return &v->members[slot];
     return NULL;
 }
 

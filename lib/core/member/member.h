@@ -1,6 +1,7 @@
-/* The view of the job as this node has it: one member a listed address, slot 0
- * being this node.  A static list today; dissemination comes behind this same
- * table.  Invariant: `alive` implies a session and less silence than the limit.
+/* The view of the job as this node has it: one member an address, slot 0
+ * being this node.  Members come and go: a slot is taken by view_add(), given back
+ * by view_remove(), and stays its member's while a round refers to it.
+ * Invariant: `alive` implies a session and less silence than the limit.
  *
  * Nothing that is asked for each datagram looks at all members: the address is
  * found by hash, the next timer in a heap, the rounds of the others are kept up
@@ -35,6 +36,7 @@ struct member_set {
 
 struct member {
     sleet_addr addr;
+    bool used; /* the slot is somebody's */
     uint64_t node_id, boot_id;
     bool session, alive, left;
     bool version_differs; /* said once */
@@ -73,8 +75,10 @@ struct member_rounds {
 };
 
 struct view {
-    struct member *members; /* by slot */
-    uint32_t n;
+    struct member *members; /* by slot; those never used are never touched */
+    uint32_t room;          /* slots there are memory for */
+    uint32_t n;             /* slots below which all that are in use lie */
+    uint32_t count;         /* slots in use, this node's included */
     uint32_t generation; /* of everything but the rounds: changed by view_changed() */
     uint16_t *by_addr;   /* hash table of slots, 0: empty */
     uint32_t by_addr_mask;
@@ -89,12 +93,23 @@ struct view {
     } rounds[MEMBER_SETS_MAX];
 };
 
-/* Slots 1 .. count are the addresses.  False when out of memory. */
-bool view_init(struct view *, const sleet_addr *peers, uint32_t count);
+/* Only slot 0 is in use.  Room for this node and `room` - 1 others, at most MEMBERS_MAX.
+ * False when out of memory. */
+bool view_init(struct view *, uint32_t room);
 void view_fini(struct view *);
 
-/* NULL for an address that is not listed. */
+/* A member of which nothing but its address is known.  The same address may be there already:
+ * view_at() then goes on giving the first.  NULL when there is no room. */
+struct member *view_add(struct view *, const sleet_addr *);
+/* The slot is free; not to be done while a round refers to it, nor with slot 0. */
+void view_remove(struct view *, struct member *);
+/* The member has moved. */
+void view_move(struct view *, struct member *, const sleet_addr *);
+
+/* NULL for an address that is nobody's. */
 struct member *view_at(const struct view *, const sleet_addr *);
+/* NULL for a node id that is not known (0 is never); slot 0 is not looked at. */
+struct member *view_by_id(const struct view *, uint64_t node_id);
 static inline uint32_t view_slot(const struct view *v, const struct member *m)
 {
     return (uint32_t)(m - v->members);

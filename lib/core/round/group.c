@@ -4,7 +4,7 @@
 /* More than one group: its rounds are held in cells (strategy/cell.c). */
 static bool has_cells(const struct env *e)
 {
-    return e->n > SLEET_GROUP_MAX;
+    return e->view->count > SLEET_GROUP_MAX;
 }
 
 static bool takes_part(const struct member *m, int set)
@@ -35,9 +35,9 @@ bool set_takes_part_lately(const struct set *s, const struct env *e, const struc
 bool set_may_found(const struct set *s, const struct env *e, sleet_time now)
 {
     bool all_heard = true;
-    for (uint32_t i = 1; i < e->n; i++) {
+    for (uint32_t i = 1; i < e->view->n; i++) {
         const struct member *m = &e->members[i];
-        if (!m->told && !m->left)
+        if (m->used && !m->told && !m->left)
             all_heard = false;
         if (takes_part(m, s->handle) && m->node_id < e->members[0].node_id)
             return false;
@@ -64,7 +64,7 @@ bool set_group(const struct set *s, const struct env *e, uint64_t number, struct
 
     if (!s->established && !set_heaviest_lineage(s, e, &lineage)) {
         lowest = e->members[0].node_id; /* the founder to be */
-        for (uint32_t i = 1; i < e->n; i++)
+        for (uint32_t i = 1; i < e->view->n; i++)
             if (takes_part(&e->members[i], s->handle) && e->members[i].node_id < lowest)
                 lowest = e->members[i].node_id;
         if (lowest == e->members[0].node_id)
@@ -74,7 +74,7 @@ bool set_group(const struct set *s, const struct env *e, uint64_t number, struct
     if (has_cells(e) && !s->established && furthest && furthest->round < number)
         return false; /* as below, but found without a look at all */
     view[n++] = listed(&e->members[0], 0, s->attached && s->established);
-    for (uint32_t i = 1; i < e->n; i++) {
+    for (uint32_t i = 1; i < e->view->n; i++) {
         const struct member *m = &e->members[i];
         const struct member_set *ms = &m->sets[s->handle];
         if (!takes_part(m, s->handle))
@@ -103,7 +103,7 @@ uint32_t set_expected(const struct set *s, const struct env *e, const struct gro
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->n; i++)
         n += g->members[i].contributes;
-    for (uint32_t i = 1; i < e->n; i++) {
+    for (uint32_t i = 1; i < e->view->n; i++) {
         const struct member *m = &e->members[i];
         if (!m->alive && !m->left && m->sets[s->handle].established && !time_is_never(m->heard) &&
             time_since(now, m->heard) < SEC(60) && group_rank(g, m->node_id) < 0 &&

@@ -153,7 +153,6 @@ struct set {
 /* What a set needs of its surroundings; filled by the engine. */
 struct env {
     struct member *members;
-    uint32_t n;
     const engine_config *config;
     engine_counters *counters;
     sleet_time created;

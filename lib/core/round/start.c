@@ -127,7 +127,7 @@ static void report_nothing(struct set *s, const struct env *e, uint64_t number, 
 /* Members of the same model are out of reach, not gone: their rounds go on elsewhere. */
 static bool cut_off(const struct set *s, const struct env *e)
 {
-    for (uint32_t i = 1; i < e->n; i++) {
+    for (uint32_t i = 1; i < e->view->n; i++) {
         const struct member *m = &e->members[i];
         const struct member_set *theirs = &m->sets[s->handle];
         if (m->session && !m->alive && !m->left && theirs->established &&
@@ -162,7 +162,7 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
         return;
     }
     if (!o.n && s->established) { /* only joiners around: meet them where they are */
-        uint64_t theirs = members_joining_round(e->members, e->n, (uint32_t)s->handle);
+        uint64_t theirs = members_joining_round(e->members, e->view->n, (uint32_t)s->handle);
         if (theirs > number && theirs <= number + e->config->window)
             number = theirs;
     }
