@@ -1,5 +1,6 @@
 #include "sim/sim.h"
 #include "sim/events.h"
+#include "sim/nat.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,14 +11,16 @@
 
 struct sim_packet {
     struct sim_packet *next; /* in a frozen node's queue */
-    uint32_t from;
+    sleet_addr from;         /* as the receiver sees it */
     uint32_t len;
     uint8_t data[];
 };
 
 struct node {
     engine *engine; /* NULL: killed */
-    sleet_addr addr;
+    sleet_addr addr; /* its own idea of it */
+    struct sim_nat nat;
+    uint32_t rebinds;
     uint64_t boots, halts;
     bool frozen;
     sleet_time wake_at; /* of the one live wake; never: none */
@@ -87,7 +90,8 @@ static void packets_free(struct sim_packet *p)
     }
 }
 
-static void launch(sim *s, uint32_t from, uint32_t to, const uint8_t *data, uint32_t len)
+static void launch(sim *s, uint32_t from, uint32_t to, const sleet_addr *seen, const uint8_t *data,
+                   uint32_t len)
 {
     struct sim_path *path = path_of(s, from, to);
     if (!path)
@@ -97,7 +101,7 @@ static void launch(sim *s, uint32_t from, uint32_t to, const uint8_t *data, uint
         struct sim_packet *p = malloc(sizeof *p + len);
         if (!p)
             return;
-        p->from = from;
+        p->from = *seen;
         p->len = len;
         memcpy(p->data, data, len);
         if (i == 0 && fate.flip >= 0)
@@ -108,23 +112,42 @@ static void launch(sim *s, uint32_t from, uint32_t to, const uint8_t *data, uint
     }
 }
 
-static sleet_addr address_of(uint32_t node)
+/* fd00:: is a node's own network, fd01:: the outside of its box, if it has one. */
+static sleet_addr address_of(uint32_t node, bool outside, uint16_t port)
 {
-    sleet_addr a = {.ip = {0xfd}, .port = SIM_PORT};
+    sleet_addr a = {.ip = {0xfd, outside}, .port = port};
     a.ip[14] = (uint8_t)((node + 1) >> 8);
     a.ip[15] = (uint8_t)(node + 1);
     return a;
 }
 
+static const sleet_addr *outside_of(const struct node *n)
+{
+    return n->nat.on ? &n->nat.outside : &n->addr;
+}
+
+/* The node that a datagram from that address reaches there; SIM_ALL: none. */
+static uint32_t route(const sim *s, const sleet_addr *from, const sleet_addr *to)
+{
+    uint32_t i = (uint32_t)(to->ip[14] << 8 | to->ip[15]) - 1; /* see address_of() */
+    if (i >= s->config.nodes || !addr_equal(outside_of(&s->nodes[i]), to))
+        return SIM_ALL;
+    return !s->nodes[i].nat.on || nat_lets_in(&s->nodes[i].nat, from) ? i : SIM_ALL;
+}
+
 static void transmit(sim *s, uint32_t from, const engine_burst *b)
 {
-    uint32_t to = (uint32_t)(b->to.ip[14] << 8 | b->to.ip[15]) - 1; /* see address_of() */
+    struct node *n = &s->nodes[from];
+    if (n->nat.on && !nat_note_sent(&n->nat, &b->to))
+        return;
+    uint32_t to = route(s, outside_of(n), &b->to);
     for (uint32_t i = 0, off = 0; i < b->count && off < b->len; i++, off += b->segment) {
         uint32_t len = b->len - off < b->segment ? b->len - off : b->segment;
         s->totals.sent++;
         s->totals.bytes += len;
-        if (to < s->config.nodes && len > 0 && len <= ENGINE_DATAGRAM_MAX)
-            launch(s, from, to, b->data + off, len);
+        s->totals.unrouted += to == SIM_ALL;
+        if (to != SIM_ALL && len > 0 && len <= ENGINE_DATAGRAM_MAX)
+            launch(s, from, to, outside_of(n), b->data + off, len);
     }
 }
 
@@ -182,11 +205,11 @@ static engine *node_engine(sim *s, uint32_t node)
                             .join_wait = c->join_wait,
                             .repair_off = c->repair_off,
                             .log = c->log};
-    for (uint32_t i = 0; i < c->nodes; i++)
+    for (uint32_t i = 0; i < (c->seeds ? c->seeds : c->nodes); i++)
         if (i != node)
             s->peers[config.peer_count++] = s->nodes[i].addr;
     config.peers = s->peers;
-    config.members_max = config.peer_count + 8;
+    config.members_max = c->nodes + 8;
     if (config.members_max > ENGINE_PEERS_MAX + 1)
         config.members_max = ENGINE_PEERS_MAX + 1;
     return engine_new(&config, s->now);
@@ -195,7 +218,7 @@ static engine *node_engine(sim *s, uint32_t node)
 static void deliver(sim *s, uint32_t node, struct sim_packet *p)
 {
     s->totals.delivered++;
-    engine_recv(s->nodes[node].engine, &s->nodes[p->from].addr, p->data, p->len, s->now);
+    engine_recv(s->nodes[node].engine, &p->from, p->data, p->len, s->now);
     free(p);
 }
 
@@ -249,7 +272,7 @@ sim *sim_new(const struct sim_config *config)
         return NULL;
     }
     for (uint32_t i = 0; i < config->nodes; i++) {
-        s->nodes[i].addr = address_of(i);
+        s->nodes[i].addr = address_of(i, false, SIM_PORT);
         s->nodes[i].held_end = &s->nodes[i].held;
     }
     for (uint32_t i = 0; i < config->nodes; i++) {
@@ -273,6 +296,7 @@ void sim_free(sim *s)
     events_free(&s->events);
     for (uint32_t i = 0; s->nodes && i < s->config.nodes; i++) {
         packets_free(s->nodes[i].held);
+        nat_fini(&s->nodes[i].nat);
         engine_free(s->nodes[i].engine);
     }
     for (size_t i = 0; s->paths && i < (size_t)s->config.nodes * s->config.nodes; i++)
@@ -320,6 +344,13 @@ void sim_freeze(sim *s, uint32_t node, bool frozen)
         p = next;
     }
     sim_kick(s, node);
+}
+
+void sim_rebind(sim *s, uint32_t node)
+{
+    struct node *n = &s->nodes[node];
+    sleet_addr outside = address_of(node, true, (uint16_t)(20000 + n->rebinds++));
+    nat_rebind(&n->nat, &outside);
 }
 
 bool sim_frozen(const sim *s, uint32_t node)

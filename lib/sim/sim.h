@@ -16,6 +16,7 @@
 
 struct sim_config {
     uint32_t nodes; /* 1 .. SIM_NODES_MAX */
+    uint32_t seeds; /* each node's list of peers is the first so many; 0: all */
     uint64_t seed;
     struct sim_link link;  /* of every directed pair at first */
     uint64_t rate_bps;     /* of every engine; 0: its default */
@@ -26,8 +27,9 @@ struct sim_config {
 };
 
 /* Datagrams by what became of them; sent + duplicated == delivered + lost +
- * frozen_dropped + in flight. */
+ * frozen_dropped + unrouted + in flight. */
 struct sim_totals {
+    uint64_t unrouted; /* to an address that is nobody's, or kept out by a NAT */
     uint64_t sent, delivered, lost, duplicated, corrupted, reordered, frozen_dropped, bytes;
 };
 
@@ -44,6 +46,10 @@ sleet_time sim_now(const sim *);
 
 /* Change the path from -> to; SIM_ALL stands for every node.  Out of memory: no change. */
 void sim_set_link(sim *, uint32_t from, uint32_t to, const struct sim_link *);
+
+/* Put the node behind a NAT; where it is behind one already, the NAT forgets its mapping and
+ * makes a new one, with another port.  See sim/nat.h. */
+void sim_rebind(sim *, uint32_t node);
 
 /* A frozen node does nothing; up to 400 datagrams wait for it, more are
  * dropped and reported by engine_overflow() at thaw, which delivers. */

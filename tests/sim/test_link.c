@@ -1,5 +1,6 @@
 /* The link model: rates are what was asked for, the same seed repeats. */
 #include "sim/link.h"
+#include "sim/nat.h"
 #include "sleet_test.h"
 
 #define DATAGRAMS 100000
@@ -73,11 +74,33 @@ static void copies_and_flips(void)
     CHECK_EQ(link_pass(&path, &rng, 101, (sleet_time){0}).copies, 0);
 }
 
+/* Only answers come in, and none to a mapping that is gone. */
+static void a_nat_lets_answers_in(void)
+{
+    struct sim_nat nat = {0};
+    sleet_addr a = {.port = 1}, b = {.port = 2}, outside = {.port = 20000};
+    nat_rebind(&nat, &outside);
+    CHECK(!nat_lets_in(&nat, &a));
+    for (uint16_t i = 0; i < 40; i++) {
+        sleet_addr other = {.port = (uint16_t)(100 + i)};
+        REQUIRE(nat_note_sent(&nat, &other));
+    }
+    REQUIRE(nat_note_sent(&nat, &a) && nat_note_sent(&nat, &a));
+    CHECK_EQ(nat.n, 41);
+    CHECK(nat_lets_in(&nat, &a) && !nat_lets_in(&nat, &b));
+    outside.port++;
+    nat_rebind(&nat, &outside);
+    CHECK(!nat_lets_in(&nat, &a));
+    CHECK_EQ(nat.outside.port, 20001);
+    nat_fini(&nat);
+}
+
 TEST_SUITE(link) = {
     TEST(loss_has_its_rate),
     TEST(delay_and_jitter_bound_the_arrival),
     TEST(the_rate_limit_spaces_and_the_queue_drops),
     TEST(paths_share_a_rate),
     TEST(copies_and_flips),
+    TEST(a_nat_lets_answers_in),
     TEST_END,
 };
