@@ -2,6 +2,7 @@
 #define TEST_SUITES(X) \
     X(budget) \
     X(checkpoint) \
+    X(keys) \
     X(model) \
     X(member) \
     X(path) \
