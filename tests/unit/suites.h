@@ -1,10 +1,13 @@
 /* The suites of this folder: one X(name) for each TEST_SUITE(name). */
 #define TEST_SUITES(X) \
+    X(aead) \
     X(budget) \
     X(checkpoint) \
+    X(cookie) \
     X(keys) \
     X(model) \
     X(member) \
+    X(noise) \
     X(path) \
     X(replay) \
     X(scenario) \
