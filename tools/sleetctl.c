@@ -24,6 +24,8 @@ static const char usage_text[] =
     "                config|leave|shutdown]\n"
     "       sleetctl [--json] run -n N [--loss P] [--seed S] [--rate MBIT]\n"
     "                [--freeze NODE:WHEN:FOR_S] [--keep DIR] -- CMD ARGS...\n"
+    "       sleetctl [--json] keygen [--show] [--force] [--node [FILE]] [--job [FILE]]\n"
+    "                [--operator [FILE]]\n"
     "\n"
     "Without -s the socket is $SLEET_CONTROL, or the daemon's default path.\n"
     "explain tells which elements of a round had which contributors, and why not all.\n"
@@ -33,7 +35,11 @@ static const char usage_text[] =
     "NODE counts from 0 and WHEN is seconds after the start, or /TEXT/: when the\n"
     "node prints a line with TEXT in it.  DIR keeps the daemons' logs.  {i} and {n}\n"
     "in ARGS become the node's number and N, as in SLEET_NODE, SLEET_RANK and SLEET_NODES.\n"
-    "With --json one line of figures a node follows at the end.\n";
+    "With --json one line of figures a node follows at the end.\n"
+    "keygen makes key files that only you can read, and prints their public halves: the\n"
+    "node's own (the default), the job's (made once, then copied to every node) and an\n"
+    "operator's (for evict and rekey; keep it off the nodes).  --show prints those of\n"
+    "files that exist.\n";
 
 static int usage(const char *what)
 {
@@ -365,6 +371,8 @@ int main(int argc, char **argv)
         o = run_parse(&options, argc - optind, argv + optind);
         return o == CTL_OK ? run_nodes(&options) : o;
     }
+    if (strcmp(command, "keygen") == 0)
+        return keygen_main(argc - optind, argv + optind, json);
     const char *word = NULL;
     for (int k = optind + 1; k < argc; k++) /* options after the command */
         if (strcmp(argv[k], "--json") == 0)

@@ -25,6 +25,9 @@ void show_config(const cJSON *answer);
  * "status" and "peers": datagrams, fragments, longest wait (s), coverage. */
 void show_summary(int i, const cJSON *status, const cJSON *peers);
 
+/* `sleetctl keygen`: the words after it; its exit code. */
+int keygen_main(int argc, char **argv, bool json);
+
 /* ---- sleetctl run ------------------------------------------------------- */
 
 #define RUN_NODES_MAX 64

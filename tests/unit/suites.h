@@ -5,6 +5,7 @@
     X(checkpoint) \
     X(cookie) \
     X(keys) \
+    X(keyfile) \
     X(model) \
     X(member) \
     X(noise) \
