@@ -1,39 +1,26 @@
-/* config.c - reading, checking and printing options. */
+/* config.c - reading and printing options. */
 #define _GNU_SOURCE 1 /* asprintf */
-#include "config.h"
+#include "config_rows.h"
 #include "sleet.h"
 #include <ctype.h>
 #include <errno.h>
 #include <ini.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LINE_MAX_INI 199 /* bytes a line; what inih takes */
-#define ADDRESS_MAX 180  /* bytes of host and port; it must fit a line */
 #define HELP_EXIT 1
-#define USAGE_EXIT 3
+#define USAGE_EXIT CONFIG_UNUSABLE
 
-enum type { NUMBER, ADDRESS, TEXT, SECURITY, SWITCH, LIST, LEVEL };
-
-static const struct row {
-    const char *section, *key;
-    enum type type;
-    const char *def;
-    double low, high; /* NUMBER: range; TEXT: length */
-    const char *help;
-} rows[CONFIG_COUNT] = {
+const struct config_row config_rows[CONFIG_COUNT] = {
 #define X(id, section, key, type, def, low, high, help)                                     \
     {section, key, type, def, low, high, help},
     CONFIG_MAP(X)
 #undef X
 };
+#define rows config_rows
 
 enum { RANK_DEFAULT, RANK_FILE, RANK_ENV, RANK_FLAG };
-
-static const char *const level_names[] = {"debug", "info", "warn", "error"};
 
 /* Set an option.  A list that is set twice by the same file is continued. */
 static bool put(struct config *c, int id, int rank, const char *value, const char *origin)
@@ -41,7 +28,7 @@ static bool put(struct config *c, int id, int rank, const char *value, const cha
     char *text = NULL;
     if (rank < c->rank[id])
         return true;
-    if (rank == RANK_FILE && c->rank[id] == RANK_FILE && rows[id].type == LIST && c->text[id][0]) {
+    if (rank == RANK_FILE && c->rank[id] == RANK_FILE && config_is_list(id) && c->text[id][0]) {
         if (asprintf(&text, "%s, %s", c->text[id], value) < 0)
             return false;
     } else {
@@ -61,7 +48,12 @@ static bool put(struct config *c, int id, int rank, const char *value, const cha
     return true;
 }
 
-static void env_name(int id, char out[64])
+bool config_set(struct config *c, int id, const char *value, const char *origin)
+{
+    return put(c, id, c->rank[id], value, origin);
+}
+
+void config_env_name(int id, char out[64])
 {
     int n = snprintf(out, 64, "SLEET_%s_%s", rows[id].section, rows[id].key);
     for (int i = 0; i < n; i++)
@@ -104,7 +96,7 @@ static int on_key(void *arg, const char *section, const char *key, const char *v
     for (int i = 0; i < CONFIG_COUNT; i++) {
         if (strcmp(rows[i].section, section) != 0 || strcmp(rows[i].key, key) != 0)
             continue;
-        if (s->c->rank[i] == RANK_FILE && rows[i].type != LIST) {
+        if (s->c->rank[i] == RANK_FILE && !config_is_list(i)) {
             fprintf(stderr, "sleetd: %s: [%s] %s was given at %s already; remove one of them\n",
                     origin, section, key, s->c->origin[i]);
             s->errors++;
@@ -132,133 +124,6 @@ static bool load_file(struct config *c, const char *path)
     return bad == 0 && s.errors == 0;
 }
 
-/* ---- checks -------------------------------------------------------------- */
-
-bool config_split_address(const char *text, char host[256], char port[6])
-{
-    const char *colon = strrchr(text, ':');
-    if (!colon || strlen(text) > ADDRESS_MAX)
-        return false;
-    const char *begin = text, *end = colon;
-    if (*begin == '[') {
-        if (end == begin || end[-1] != ']')
-            return false;
-        begin++;
-        end--;
-    } else if (memchr(begin, ':', (size_t)(end - begin))) {
-        return false;
-    }
-    for (const char *p = begin; p < end; p++) /* what host names and addresses are made of */
-        if (!isalnum((unsigned char)*p) && !strchr(".-_:%", *p))
-            return false;
-    size_t n = (size_t)(end - begin), digits = strspn(colon + 1, "0123456789");
-    if (n > 255 || digits < 1 || digits > 5 || colon[1 + digits] || atoi(colon + 1) > 65535)
-        return false;
-    memcpy(host, begin, n);
-    host[n] = '\0';
-    memcpy(port, colon + 1, digits + 1);
-    return true;
-}
-
-static bool wrong(const struct config *c, int id, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static bool wrong(const struct config *c, int id, const char *format, ...)
-{
-    char env[64];
-    env_name(id, env);
-    fprintf(stderr, "sleetd: %s: %s.%s = \"%s\": ", c->origin[id], rows[id].section, rows[id].key,
-            c->text[id]);
-    va_list args;
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fprintf(stderr, " (set it in the file, by %s or by --%s.%s=VALUE)\n", env, rows[id].section,
-            rows[id].key);
-    return false;
-}
-
-static bool check_number(struct config *c, int id)
-{
-    const char *t = c->text[id];
-    char *end;
-    errno = 0;
-    if (id == CONFIG_ID || id == CONFIG_SEED) {
-        uint64_t v = strtoull(t, &end, 10);
-        if (!isdigit((unsigned char)*t) || *end || errno || (id == CONFIG_ID && v == 0))
-            return wrong(c, id, id == CONFIG_ID
-                                    ? "give each node of the job its own whole number from 1"
-                                    : "a whole number from 0 is needed");
-        *(id == CONFIG_ID ? &c->node_id : &c->seed) = v;
-        return true;
-    }
-    double v = strtod(t, &end);
-    if (end == t || isspace((unsigned char)*t) || *end || !isfinite(v) || v < rows[id].low || v > rows[id].high)
-        return wrong(c, id, "a number from %g to %g is needed", rows[id].low, rows[id].high);
-    double *const field[CONFIG_COUNT] = {[CONFIG_RATE] = &c->rate_mbit,
-                                         [CONFIG_KEEP] = &c->keep_mib,
-                                         [CONFIG_LOSS] = &c->loss,
-                                         [CONFIG_RECEIVE_BUFFER] = &c->receive_buffer};
-    *field[id] = v;
-    return true;
-}
-
-static bool check_list(const struct config *c, int id)
-{
-    char item[512], host[256], port[6];
-    for (const char *p = c->text[id]; *p;) {
-        p += strspn(p, ", \t");
-        size_t n = strcspn(p, ", \t");
-        if (n == 0)
-            break;
-        snprintf(item, sizeof item, "%.*s", (int)n, p);
-        if (!config_split_address(item, host, port) || !host[0] || atoi(port) == 0)
-            return wrong(c, id, "\"%s\" is not host:port or [host]:port of at most %d bytes", item,
-                         ADDRESS_MAX);
-        p += n;
-    }
-    return true;
-}
-
-static bool check_one(struct config *c, int id)
-{
-    const char *t = c->text[id];
-    char host[256], port[6];
-    size_t n = strlen(t);
-    switch (rows[id].type) {
-    case NUMBER:
-        return check_number(c, id);
-    case ADDRESS:
-        return config_split_address(t, host, port) ||
-               wrong(c, id, "host:port, [host]:port or :port of at most %d bytes is needed, "
-                                "e.g. 127.0.0.1:7700", ADDRESS_MAX);
-    case TEXT:
-        for (size_t i = 0; i < n; i++)
-            if ((unsigned char)t[i] < ' ' || t[i] == ';')
-                return wrong(c, id, "control characters and ';' are not allowed");
-        if (n && (t[0] == ' ' || t[n - 1] == ' '))
-            return wrong(c, id, "it must not begin or end with a space");
-        return (double)n >= rows[id].low && (double)n <= rows[id].high
-                   ? true
-                   : wrong(c, id, "%g to %g bytes are needed", rows[id].low, rows[id].high);
-    case SECURITY:
-        return strcmp(t, "none") == 0 ||
-               wrong(c, id, "this version knows only none: nothing is encrypted or authenticated");
-    case SWITCH:
-        c->gso = strcmp(t, "auto") == 0;
-        return c->gso || strcmp(t, "off") == 0 || wrong(c, id, "auto or off is needed");
-    case LIST:
-        return check_list(c, id);
-    case LEVEL:
-        for (int i = 0; i < 4; i++)
-            if (strcmp(t, level_names[i]) == 0) {
-                c->level = (log_level)i;
-                return true;
-            }
-        return wrong(c, id, "debug, info, warn or error is needed");
-    }
-    return false;
-}
-
 /* ---- the command line ----------------------------------------------------- */
 
 static void help(void)
@@ -271,16 +136,21 @@ static void help(void)
         printf("  --%s.%s=%s\n        %s\n", rows[i].section, rows[i].key, rows[i].def, rows[i].help);
 }
 
+/* -1 for a name that there is not, or that two sections have. */
 static int find_flag(const char *name, size_t n)
 {
     char full[64];
+    int found = -1, count = 0;
     for (int i = 0; i < CONFIG_COUNT; i++) {
         snprintf(full, sizeof full, "%s.%s", rows[i].section, rows[i].key);
-        if ((strlen(full) == n && memcmp(full, name, n) == 0) ||
-            (strlen(rows[i].key) == n && memcmp(rows[i].key, name, n) == 0))
+        if (strlen(full) == n && memcmp(full, name, n) == 0)
             return i;
+        if (strlen(rows[i].key) == n && memcmp(rows[i].key, name, n) == 0) {
+            found = i;
+            count++;
+        }
     }
-    return -1;
+    return count == 1 ? found : -1;
 }
 
 /* One "--name=value" or "--name value"; advances *i.  False on a usage error. */
@@ -342,7 +212,7 @@ int config_load(struct config *c, int argc, char **argv)
     if (stop)
         return stop;
     for (int i = 0; i < CONFIG_COUNT; i++) {
-        env_name(i, env);
+        config_env_name(i, env);
         const char *value = getenv(env);
         if (value && !put(c, i, RANK_ENV, value, env))
             return USAGE_EXIT;
@@ -351,7 +221,8 @@ int config_load(struct config *c, int argc, char **argv)
         return USAGE_EXIT;
     bool ok = true;
     for (int i = 0; i < CONFIG_COUNT; i++)
-        ok = check_one(c, i) && ok;
+        ok = config_check(c, i) && ok;
+    ok = ok && config_check_together(c);
     return ok ? 0 : USAGE_EXIT;
 }
 
@@ -382,7 +253,7 @@ void config_print(const struct config *c, FILE *out)
             fprintf(out, "%s[%s]\n", i ? "\n" : "", rows[i].section);
         section = rows[i].section;
         fprintf(out, "; %s (from %s)\n%s =", rows[i].help, c->origin[i], rows[i].key);
-        if (rows[i].type == LIST)
+        if (config_is_list(i))
             print_list(c->text[i], out);
         else
             fprintf(out, " %s", c->text[i]);
@@ -396,4 +267,5 @@ void config_free(struct config *c)
         free(c->text[i]);
         free(c->origin[i]);
     }
+    free(c->allow);
 }

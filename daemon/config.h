@@ -3,6 +3,7 @@
 #ifndef DAEMON_CONFIG_H
 #define DAEMON_CONFIG_H
 #include "base/log.h"
+#include "session/keys.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 /* X(id, section, key, type, default, lowest, highest, help) */
 #define CONFIG_MAP(X)                                                                       \
     X(ID, "node", "id", NUMBER, "", 1, 18446744073709551615.0,                              \
-      "this node's number, unique in the job")                                              \
+      "this node's number, unique in the job; sealed: empty, its key gives it")                                         \
     X(LISTEN, "node", "listen", ADDRESS, "127.0.0.1:7700", 0, 0,                            \
       "UDP host:port; [host]:port for IPv6; no host: all addresses; port 0: any free one")  \
     X(CONTROL, "node", "control", TEXT, "", 0, 107,                                         \
@@ -19,10 +20,18 @@
       "auto: bursts go to the kernel in one piece where it can cut them; off: one by one")  \
     X(RECEIVE_BUFFER, "node", "receive_buffer", NUMBER, "8388608", 4096, 1000000000,        \
       "bytes asked of the kernel for datagrams that wait to be read")                       \
+    X(NODE_KEY, "node", "key", TEXT, "", 0, 180,                                            \
+      "file of this node's key; empty: the default of sleetctl keygen")                     \
     X(NAME, "job", "name", TEXT, "sleet", 1, 63, "the job's name, the same on all nodes")   \
     X(SECURITY, "job", "security", SECURITY, "none", 0, 0,                                  \
-      "none: datagrams are neither encrypted nor authenticated")                            \
-    X(PEERS, "job", "peers", LIST, "", 0, 0,                                                \
+      "sealed: only holders of the job's key are heard, datagrams are encrypted; none: neither") \
+    X(JOB_KEY, "job", "key", TEXT, "", 0, 180,                                              \
+      "file of the job's key, the same on all nodes; empty: the default of sleetctl keygen") \
+    X(ALLOW, "job", "allow", IDS, "", 0, 0,                                                 \
+      "ids of the nodes that may join, separated by commas; empty: all with the job's key") \
+    X(OPERATOR, "job", "operator", PUBLIC_KEY, "", 0, 0,                                    \
+      "public key of who may evict nodes and change the job's key; empty: nobody")          \
+    X(PEERS, "job", "peers", PEERS, "", 0, 0,                                                \
       "host:port of the other nodes, separated by commas; may name this node as well")      \
     X(RATE, "job", "rate_mbit", NUMBER, "100", 0.001, 1000000,                              \
       "most Mbit of datagrams a second from this node")                                     \
@@ -48,15 +57,26 @@ struct config {
     /* The same, parsed: */
     uint64_t node_id, seed;
     double rate_mbit, keep_mib, loss, receive_buffer;
-    bool gso;
+    bool gso, sealed, has_operator;
+    uint8_t operator_key[KEY_BYTES]; /* ed25519 public key */
+    uint64_t *allow;                 /* owned; node ids, as many as */
+    uint32_t allow_count;
     log_level level;
     bool check_only;
 };
+
+#define CONFIG_UNUSABLE 3 /* of config_load(): what is configured cannot be used */
 
 /* Fill `c` from all sources.  0 to go on; otherwise the process should exit
  * with the result minus 1 (1: help was printed, 2: failed, 3: usage); errors
  * and their fixes have been printed to stderr. */
 int config_load(struct config *c, int argc, char **argv);
+
+/* What another source has found out to be in force; `origin` says which.  False: no memory. */
+bool config_set(struct config *, int id, const char *value, const char *origin);
+/* Print why option `id` cannot be as it is, with the fix; returns false. */
+bool config_wrong(const struct config *, int id, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Print what is in force as a file that parses to the same. */
 void config_print(const struct config *c, FILE *out);

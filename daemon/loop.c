@@ -212,16 +212,19 @@ static void start_watchers(struct daemon *d)
     control_start(&d->control, d->loop);
 }
 
-bool loop_open(struct daemon *d, const struct config *c)
+bool loop_open(struct daemon *d, const struct config *c, const struct keys *keys)
 {
     char path[256];
     d->config = c;
+    d->keys = keys;
     d->timer_fd = d->udp.fd = d->control.fd = -1;
     d->armed = TIME_NEVER;
     uint64_t seed = c->seed ? mix64(c->seed + c->node_id) : random_u64();
     snprintf(path, sizeof path, "%s", c->text[CONFIG_CONTROL]);
     if (!path[0])
         control_default_path(path, sizeof path);
+    if (c->sealed)
+        return config_wrong(c, CONFIG_SECURITY, "the engine does not seal datagrams yet");
     if (!udp_open(&d->udp, c, seed) || !make_engine(d, seed) ||
         !control_open(&d->control, d, path))
         return false;

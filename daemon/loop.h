@@ -2,9 +2,11 @@
 #ifndef DAEMON_LOOP_H
 #define DAEMON_LOOP_H
 #include "control.h"
+#include "keys.h"
 
 struct daemon {
     const struct config *config;
+    const struct keys *keys;
     engine *engine;
     struct udp udp;
     struct control control;
@@ -24,7 +26,7 @@ struct daemon {
 };
 
 /* Build the engine and open everything.  False after printing the reason. */
-bool loop_open(struct daemon *, const struct config *);
+bool loop_open(struct daemon *, const struct config *, const struct keys *);
 /* Run until a signal or `shutdown`. */
 void loop_run(struct daemon *);
 void loop_close(struct daemon *);

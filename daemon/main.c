@@ -1,19 +1,25 @@
 /* main.c - sleetd: options, one line that says where it listens, the loop. */
+#include "keys.h"
 #include "log.h"
 #include "loop.h"
 #include <inttypes.h>
 #include <signal.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 int main(int argc, char **argv)
 {
     static struct daemon d;
+    static struct keys keys;
     struct config c;
     int stop = config_load(&c, argc, argv);
+    if (!stop && (sodium_init() < 0 || !keys_load(&keys, &c, geteuid())))
+        stop = CONFIG_UNUSABLE;
     if (stop || c.check_only) {
         if (!stop)
             config_print(&c, stdout);
+        keys_wipe(&keys);
         config_free(&c);
         if (stop > 1)
             return stop - 1;
@@ -21,7 +27,7 @@ int main(int argc, char **argv)
     }
     signal(SIGPIPE, SIG_IGN);
     logger_sink(c.level);
-    bool ok = loop_open(&d, &c);
+    bool ok = loop_open(&d, &c, &keys);
     if (ok) {
         printf("sleetd node=%" PRIu64 " listen=%s control=%s pid=%d\n", c.node_id, d.udp.address,
                d.control.path, (int)getpid());
@@ -29,6 +35,7 @@ int main(int argc, char **argv)
         loop_run(&d);
     }
     loop_close(&d);
+    keys_wipe(&keys);
     config_free(&c);
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }

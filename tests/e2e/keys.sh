@@ -1,6 +1,6 @@
 #!/bin/bash
 # keys.sh - key files and what the daemon makes of them.
-# Arguments: the cases to run, of keygen (all).  Needs the build folder in
+# Arguments: the cases to run, of keygen config (all).  Needs the build folder in
 # SLEET_BUILD or BUILDDIR.
 # shellcheck source=lib.sh disable=SC2034,SC2154
 . "$(dirname "$0")/lib.sh" keys sleetd sleetctl
@@ -44,5 +44,52 @@ keygen_case() {
     ok "keygen: a full disk is an error" eval '! "$ctl" keygen --show --node "$work/k/node.key" >/dev/full'
 }
 
-[ $# -gt 0 ] || set -- keygen
+# refused PATTERN ARGUMENTS...: sleetd --check-config ends with 2 and one line that matches.
+refused() {
+    local pattern=$1
+    shift
+    timeout 10 "$d" --check-config "$@" >"$work/r.out" 2>"$work/r.err"
+    [ $? -eq 2 ] && lines r.err 1 && said r.err "$pattern" && [ ! -s "$work/r.out" ]
+}
+checked() { # FILE OPTIONS...: what is in force, without comments
+    local out=$1
+    shift
+    "$d" --check-config "$@" >"$work/$out.ini" 2>"$work/r.err" && grep -v '^;' "$work/$out.ini" >"$work/$out"
+}
+
+config_case() {
+    local k=$work/c id operator sealed
+    mkdir -m 700 "$k"
+    told 0 node --node "$k/node.key" --job "$k/job.key" --operator "$k/operator.key"
+    id=$(field node_id) operator=$(field public | tail -n 1)
+    sealed=(--security sealed --node.key "$k/node.key" --job.key "$k/job.key")
+    ok "config: sealed, with two key files" checked one "${sealed[@]}" --allow "5 $id" --operator "$operator"
+    ok "config: the id is the key's" grep -qx "id = $id" "$work/one"
+    ok "config: and said to be" grep -q '(from node\.key)' "$work/one.ini"
+    ok "config: no secret is printed" eval '! grep -qf <(cut -d " " -f 2 "$k"/*.key) "$work/one.ini"'
+    ok "config: what it prints is accepted" checked two -c "$work/one.ini"
+    ok "config: and means the same" cmp "$work/one" "$work/two"
+    ok "config: the same id may be given" checked two "${sealed[@]}" --id "$id"
+    ok "config: another id is refused" refused "--id: node\.id = \"7\": the key in .*node\.key makes this node $id: remove" \
+        "${sealed[@]}" --id 7
+    ok "config: a missing key file is named, and the way to make one" \
+        refused '--job\.key: .*none\.key: No such file.*keygen' "${sealed[@]}" --job.key "$k/none.key"
+    ok "config: a key of the wrong kind is refused" \
+        refused 'holds the operator key, the job key is wanted' "${sealed[@]}" --job.key "$k/operator.key"
+    ok "config: keys without sealing are refused" \
+        refused '--job\.key: .*job\.security = none \(from --security\) makes no use of it' \
+        --id 1 --security none --job.key "$k/job.key"
+    ok "config: so is a list of nodes" refused '--allow: .*makes no use' --id 1 --security none --allow 5
+    ok "config: security is one of two" refused 'sealed or none' "${sealed[@]}" --security on
+    ok "config: a node id is a number" refused '"x7" is not a node id' "${sealed[@]}" --allow 5,x7
+    ok "config: nor 0" refused '"0" is not a node id' "${sealed[@]}" --allow 0
+    ok "config: the operator's key has 64 digits" refused '64 lower-case' "${sealed[@]}" --operator "${operator%?}"
+    ok "config: and is a point of the curve" refused 'no ed25519 public key' "${sealed[@]}" \
+        --operator 0100000000000000000000000000000000000000000000000000000000000000
+    ok "config: a key of two sections needs its section" refused 'unknown argument --key' "${sealed[@]}" --key "$k/job.key"
+    chmod 640 "$k/job.key"
+    ok "config: a key that others can read is refused" refused 'job\.key can be read or written by others \(mode 640\)' "${sealed[@]}"
+}
+
+[ $# -gt 0 ] || set -- keygen config
 run_cases "$@"

@@ -58,7 +58,7 @@ static void check_print(const struct config *c)
     if (load(&again, fd) != 0)
         abort();
     for (int i = 0; i < CONFIG_COUNT; i++) {
-        bool list = i == CONFIG_PEERS;
+        bool list = i == CONFIG_PEERS || i == CONFIG_ALLOW;
         if (list ? !same_words(c->text[i], again.text[i]) : strcmp(c->text[i], again.text[i]) != 0)
             abort();
     }

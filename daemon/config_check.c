@@ -1,0 +1,200 @@
+/* config_check.c - is each option's value allowed, and do they go together? */
+#include "config_rows.h"
+#include "engine.h"
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ADDRESS_MAX 180 /* bytes of host and port; it must fit a line */
+#define ALLOW_MAX (ENGINE_PEERS_MAX + 1)
+#define rows config_rows
+
+static const char *const level_names[] = {"debug", "info", "warn", "error"};
+
+bool config_split_address(const char *text, char host[256], char port[6])
+{
+    const char *colon = strrchr(text, ':');
+    if (!colon || strlen(text) > ADDRESS_MAX)
+        return false;
+    const char *begin = text, *end = colon;
+    if (*begin == '[') {
+        if (end == begin || end[-1] != ']')
+            return false;
+        begin++;
+        end--;
+    } else if (memchr(begin, ':', (size_t)(end - begin))) {
+        return false;
+    }
+    for (const char *p = begin; p < end; p++) /* what host names and addresses are made of */
+        if (!isalnum((unsigned char)*p) && !strchr(".-_:%", *p))
+            return false;
+    size_t n = (size_t)(end - begin), digits = strspn(colon + 1, "0123456789");
+    if (n > 255 || digits < 1 || digits > 5 || colon[1 + digits] || atoi(colon + 1) > 65535)
+        return false;
+    memcpy(host, begin, n);
+    host[n] = '\0';
+    memcpy(port, colon + 1, digits + 1);
+    return true;
+}
+
+bool config_wrong(const struct config *c, int id, const char *format, ...)
+{
+    char env[64];
+    config_env_name(id, env);
+    fprintf(stderr, "sleetd: %s: %s.%s = \"%s\": ", c->origin[id], rows[id].section, rows[id].key,
+            c->text[id]);
+    va_list args;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fprintf(stderr, " (set it in the file, by %s or by --%s.%s=VALUE)\n", env, rows[id].section,
+            rows[id].key);
+    return false;
+}
+
+static bool check_number(struct config *c, int id)
+{
+    const char *t = c->text[id];
+    char *end;
+    errno = 0;
+    if (id == CONFIG_ID && !*t)
+        return true; /* the node's key gives it, or config_check_together() asks for it */
+    if (id == CONFIG_ID || id == CONFIG_SEED) {
+        uint64_t v = strtoull(t, &end, 10);
+        if (!isdigit((unsigned char)*t) || *end || errno || (id == CONFIG_ID && v == 0))
+            return config_wrong(c, id, id == CONFIG_ID
+                                    ? "give each node of the job its own whole number from 1"
+                                    : "a whole number from 0 is needed");
+        *(id == CONFIG_ID ? &c->node_id : &c->seed) = v;
+        return true;
+    }
+    double v = strtod(t, &end);
+    if (end == t || isspace((unsigned char)*t) || *end || !isfinite(v) || v < rows[id].low || v > rows[id].high)
+        return config_wrong(c, id, "a number from %g to %g is needed", rows[id].low, rows[id].high);
+    double *const field[CONFIG_COUNT] = {[CONFIG_RATE] = &c->rate_mbit,
+                                         [CONFIG_KEEP] = &c->keep_mib,
+                                         [CONFIG_LOSS] = &c->loss,
+                                         [CONFIG_RECEIVE_BUFFER] = &c->receive_buffer};
+    *field[id] = v;
+    return true;
+}
+
+static bool check_peer(struct config *c, int id, const char *item)
+{
+    char host[256], port[6];
+    if (config_split_address(item, host, port) && host[0] && atoi(port) != 0)
+        return true;
+    return config_wrong(c, id, "\"%s\" is not host:port or [host]:port of at most %d bytes", item,
+                        ADDRESS_MAX);
+}
+
+static bool check_node_id(struct config *c, int id, const char *item)
+{
+    char *end;
+    errno = 0;
+    uint64_t v = strtoull(item, &end, 10);
+    if (!isdigit((unsigned char)*item) || *end || errno || v == 0)
+        return config_wrong(c, id, "\"%s\" is not a node id, a whole number that sleetctl keygen "
+                                   "prints", item);
+    if (c->allow_count == ALLOW_MAX)
+        return config_wrong(c, id, "at most %d nodes can be listed", ALLOW_MAX);
+    uint64_t *grown = realloc(c->allow, (c->allow_count + 1) * sizeof *grown);
+    if (!grown)
+        return config_wrong(c, id, "out of memory");
+    c->allow = grown;
+    c->allow[c->allow_count++] = v;
+    return true;
+}
+
+static bool check_list(struct config *c, int id,
+                       bool (*check)(struct config *, int id, const char *item))
+{
+    char item[512];
+    for (const char *p = c->text[id]; *p;) {
+        p += strspn(p, ", \t");
+        size_t n = strcspn(p, ", \t");
+        if (n == 0)
+            break;
+        snprintf(item, sizeof item, "%.*s", (int)n, p);
+        if (!check(c, id, item))
+            return false;
+        p += n;
+    }
+    return true;
+}
+
+/* Small-order and other points nobody can sign with are found out here, not by each notice. */
+static bool check_public_key(struct config *c, int id)
+{
+    c->has_operator = c->text[id][0] != '\0';
+    if (!c->has_operator)
+        return true;
+    if (!key_parse(c->operator_key, c->text[id]))
+        return config_wrong(c, id, "%d lower-case hexadecimal digits are needed, the public key that "
+                                   "sleetctl keygen --operator prints", KEY_DIGITS);
+    return crypto_core_ed25519_is_valid_point(c->operator_key) == 1 ||
+           config_wrong(c, id, "this is no ed25519 public key; sleetctl keygen --operator prints one");
+}
+
+bool config_check(struct config *c, int id)
+{
+    const char *t = c->text[id];
+    char host[256], port[6];
+    size_t n = strlen(t);
+    switch (rows[id].type) {
+    case NUMBER:
+        return check_number(c, id);
+    case ADDRESS:
+        return config_split_address(t, host, port) ||
+               config_wrong(c, id, "host:port, [host]:port or :port of at most %d bytes is needed, "
+                                "e.g. 127.0.0.1:7700", ADDRESS_MAX);
+    case TEXT:
+        for (size_t i = 0; i < n; i++)
+            if ((unsigned char)t[i] < ' ' || t[i] == ';')
+                return config_wrong(c, id, "control characters and ';' are not allowed");
+        if (n && (t[0] == ' ' || t[n - 1] == ' '))
+            return config_wrong(c, id, "it must not begin or end with a space");
+        return (double)n >= rows[id].low && (double)n <= rows[id].high
+                   ? true
+                   : config_wrong(c, id, "%g to %g bytes are needed", rows[id].low, rows[id].high);
+    case SECURITY:
+        c->sealed = strcmp(t, "sealed") == 0;
+        return c->sealed || strcmp(t, "none") == 0 || config_wrong(c, id, "sealed or none is needed");
+    case SWITCH:
+        c->gso = strcmp(t, "auto") == 0;
+        return c->gso || strcmp(t, "off") == 0 || config_wrong(c, id, "auto or off is needed");
+    case PEERS:
+        return check_list(c, id, check_peer);
+    case IDS:
+        return check_list(c, id, check_node_id);
+    case PUBLIC_KEY:
+        return check_public_key(c, id);
+    case LEVEL:
+        for (int i = 0; i < 4; i++)
+            if (strcmp(t, level_names[i]) == 0) {
+                c->level = (log_level)i;
+                return true;
+            }
+        return config_wrong(c, id, "debug, info, warn or error is needed");
+    }
+    return false;
+}
+
+bool config_check_together(const struct config *c)
+{
+    static const int for_sealed[] = {CONFIG_NODE_KEY, CONFIG_JOB_KEY, CONFIG_ALLOW, CONFIG_OPERATOR};
+    if (c->sealed)
+        return true; /* keys_load() goes on */
+    if (!c->node_id)
+        return config_wrong(c, CONFIG_ID, "give each node of the job its own whole number from 1");
+    for (size_t i = 0; i < sizeof for_sealed / sizeof *for_sealed; i++)
+        if (c->text[for_sealed[i]][0])
+            return config_wrong(c, for_sealed[i],
+                                "job.security = none (from %s) makes no use of it: remove one of them",
+                                c->origin[CONFIG_SECURITY]);
+    return true;
+}
