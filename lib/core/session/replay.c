@@ -18,6 +18,7 @@ bool replay_check_and_set(struct replay *r, uint64_t counter)
     uint64_t *word;
 
     if (counter == 0 || (counter < r->highest && r->highest - counter >= REPLAY_WINDOW) ||
+        (counter > r->highest && counter - r->highest > REPLAY_JUMP_MAX) ||
         !(word = word_of(r, block)))
         return false;
     if (block > top) { /* clear the words that the window moves onto */

@@ -7,6 +7,8 @@
 
 #define REPLAY_WORDS 129
 #define REPLAY_WINDOW ((REPLAY_WORDS - 1) * 64) /* counters, 8192 */
+#define REPLAY_JUMP_MAX ((uint64_t)1 << 32) /* no link loses that many in a row: a fault or a lie,
+                                               which would shut out all that is to come */
 
 struct replay {
     uint64_t highest; /* counter seen; 0 none */
@@ -15,7 +17,8 @@ struct replay {
 };
 
 /* Call after the tag was found right.  False for counter 0, a counter seen
- * before, or one that is REPLAY_WINDOW or more behind the highest; also when out of memory. */
+ * before, one that is REPLAY_WINDOW or more behind the highest or more than REPLAY_JUMP_MAX
+ * ahead of it; also when out of memory. */
 bool replay_check_and_set(struct replay *, uint64_t counter);
 /* Empty again, its memory freed. */
 void replay_fini(struct replay *);
