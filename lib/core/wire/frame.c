@@ -64,7 +64,8 @@ int wire_hello_decode(struct wire_hello *h, const uint8_t *p, size_t n)
 
 static bool ping_set_fits(const struct wire_ping_set *s)
 {
-    return !(s->flags & ~PING_FLAGS) && (s->lineage == 0 || (s->flags & PING_ESTABLISHED));
+    return !(s->flags & ~PING_FLAGS) && (s->lineage == 0 || (s->flags & PING_ESTABLISHED)) &&
+           s->round <= INT64_MAX;
 }
 
 size_t wire_ping_encode(uint8_t *out, size_t cap, const struct wire_ping *m)
