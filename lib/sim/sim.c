@@ -40,6 +40,9 @@ struct sim {
     struct sim_path **paths; /* nodes x nodes, [from * nodes + to], or NULL */
     void (*on_event)(sim *, uint32_t, const engine_event *, void *);
     void *on_event_arg;
+    void (*relay)(sim *, const struct sim_datagram *, void *);
+    void *relay_arg;
+    struct sim_datagram passing;
     struct sim_totals totals;
     engine_burst burst;
 };
@@ -91,7 +94,7 @@ static void packets_free(struct sim_packet *p)
 }
 
 static void launch(sim *s, uint32_t from, uint32_t to, const sleet_addr *seen, const uint8_t *data,
-                   uint32_t len)
+                   uint32_t len, sleet_duration later)
 {
     struct sim_path *path = path_of(s, from, to);
     if (!path)
@@ -106,7 +109,8 @@ static void launch(sim *s, uint32_t from, uint32_t to, const sleet_addr *seen, c
         memcpy(p->data, data, len);
         if (i == 0 && fate.flip >= 0)
             p->data[fate.flip / 8] ^= (uint8_t)(1u << (fate.flip % 8));
-        struct sim_event e = {.at = fate.at[i], .kind = SIM_ARRIVAL, .node = to, .packet = p};
+        struct sim_event e = {
+            .at = time_add(fate.at[i], later), .kind = SIM_ARRIVAL, .node = to, .packet = p};
         if (!events_push(&s->events, e))
             free(p);
     }
@@ -135,6 +139,30 @@ static uint32_t route(const sim *s, const sleet_addr *from, const sleet_addr *to
     return !s->nodes[i].nat.on || nat_lets_in(&s->nodes[i].nat, from) ? i : SIM_ALL;
 }
 
+void sim_on_datagram(sim *s, void (*fn)(sim *, const struct sim_datagram *, void *), void *arg)
+{
+    s->relay = fn;
+    s->relay_arg = arg;
+}
+
+void sim_relay(sim *s, const struct sim_datagram *d, sleet_duration later)
+{
+    if (d->len > 0 && d->len <= sizeof d->data)
+        launch(s, d->from, d->to, &d->seen, d->data, d->len, later);
+}
+
+static void give(sim *s, uint32_t from, uint32_t to, const uint8_t *data, uint32_t len)
+{
+    const sleet_addr *seen = outside_of(&s->nodes[from]);
+    if (!s->relay) {
+        launch(s, from, to, seen, data, len, 0);
+        return;
+    }
+    s->passing = (struct sim_datagram){.from = from, .to = to, .seen = *seen, .len = len};
+    memcpy(s->passing.data, data, len);
+    s->relay(s, &s->passing, s->relay_arg);
+}
+
 static void transmit(sim *s, uint32_t from, const engine_burst *b)
 {
     struct node *n = &s->nodes[from];
@@ -147,7 +175,7 @@ static void transmit(sim *s, uint32_t from, const engine_burst *b)
         s->totals.bytes += len;
         s->totals.unrouted += to == SIM_ALL;
         if (to != SIM_ALL && len > 0 && len <= ENGINE_DATAGRAM_MAX)
-            launch(s, from, to, outside_of(n), b->data + off, len);
+            give(s, from, to, b->data + off, len);
     }
 }
 

@@ -35,6 +35,13 @@ struct sim_totals {
 
 typedef struct sim sim;
 
+/* A datagram on its way.  `seen`: the address that it comes from for the receiver. */
+struct sim_datagram {
+    uint32_t from, to, len; /* nodes; bytes */
+    sleet_addr seen;
+    uint8_t data[2048];
+};
+
 /* NULL when out of memory or an engine refuses its configuration. */
 sim *sim_new(const struct sim_config *);
 void sim_free(sim *);
@@ -67,6 +74,11 @@ bool sim_restart(sim *, uint32_t node);
 void sim_at(sim *, sleet_time, void (*fn)(sim *, void *), void *arg);
 /* Call fn for every event of every engine; one function at a time. */
 void sim_on_event(sim *, void (*fn)(sim *, uint32_t node, const engine_event *, void *), void *arg);
+/* A relay in every path: fn is handed each datagram that an engine sends, and only what it
+ * gives to sim_relay() goes on: altered, doubled, later, or of its own making.  NULL: none. */
+void sim_on_datagram(sim *, void (*fn)(sim *, const struct sim_datagram *, void *), void *arg);
+/* It enters the path from -> to and arrives `later` after the time the path takes. */
+void sim_relay(sim *, const struct sim_datagram *, sleet_duration later);
 /* The node's engine was called from outside: pump it, at this same instant. */
 void sim_kick(sim *, uint32_t node);
 
