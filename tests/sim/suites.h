@@ -3,6 +3,7 @@
     X(cells) \
     X(engine) \
     X(faults) \
+    X(forge) \
     X(groups) \
     X(flow) \
     X(founding) \

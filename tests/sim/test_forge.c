@@ -1,0 +1,355 @@
+/* A relay on the way that damages, cuts, repeats, delays, withholds and makes up
+ * datagrams.  What is damaged by chance is dropped and counted, and the results are the same
+ * bits; what carries a right tag (`security = none`) may cost values and the job's coherence,
+ * never a call past its deadline, nor memory. */
+#include "forge.h"
+#include <malloc.h>
+
+static const uint64_t counts[] = {5000, 17};
+#define TENSORS 2
+#define NODES 3
+#define HEAP_SLACK (1u << 20) /* bytes: the rounds of a window */
+#define KEPT 4096
+#define COUNTER_AT 8 /* byte of the outer header */
+
+static cluster *forged_cluster(void)
+{
+    struct sim_config config = {.nodes = NODES, .seed = test_seed(), .link = CLEAN_LINK};
+    return ready_cluster(&config, counts, TENSORS);
+}
+
+/* A round on new values; the mean of all in exactly these bits. */
+static bool exact_round(cluster *c, sleet_rng *rng)
+{
+    static float mean[5017];
+    sleet_round_options options = {.deadline_ns = MS(500)};
+    fill_grid(c, rng);
+    for (uint64_t k = 0; k < cluster_elements(c); k++) {
+        double sum = 0;
+        for (uint32_t i = 0; i < NODES; i++)
+            sum += (double)cluster_values(c, i)[k];
+        mean[k] = (float)(sum / NODES);
+    }
+    bool ok = cluster_round(c, &options) && all_complete(c) && identical(c) &&
+              memcmp(mean, cluster_values(c, 0), cluster_elements(c) * sizeof(float)) == 0;
+    cluster_idle(c, MS(5));
+    return ok;
+}
+
+static engine_counters all_counters(cluster *c)
+{
+    engine_counters sum = {0};
+    for (uint32_t i = 0; i < nodes_of(c); i++) {
+        engine_counters k;
+        engine_get_counters(sim_engine(cluster_sim(c), i), &k);
+#define ADD(field, help) sum.field += k.field;
+        ENGINE_COUNTER_MAP(ADD)
+#undef ADD
+    }
+    return sum;
+}
+
+static void finish(cluster *c)
+{
+    CHECK_EQ(cluster_overdue(c), 0);
+    CHECK(ledger_balances(c));
+    cluster_free(c);
+}
+
+/* ---- damage: each datagram is preceded by damaged copies ------------------- */
+
+struct damage {
+    bool retag;
+    uint32_t at;    /* next place to damage, over all datagrams */
+    uint64_t copies;
+    uint32_t types; /* bit t: a type t was damaged */
+    uint32_t longest;
+};
+
+static void flip_one(sim *s, const struct sim_datagram *d, void *arg)
+{
+    static struct sim_datagram bad;
+    struct damage *w = arg;
+    w->types |= 1u << (d->data[0] & 15);
+    bad = *d;
+    bad.data[w->at / 8 % d->len] ^= (uint8_t)(1u << w->at % 8);
+    w->at += 9; /* another bit of the next byte */
+    w->copies++;
+    if (w->retag)
+        forge_retag(&bad);
+    sim_relay(s, &bad, 0);
+    sim_relay(s, d, 0);
+}
+
+#define SESSION_TYPES (1u << WIRE_PING | 1u << WIRE_DATA | 1u << WIRE_SUMMARY)
+
+static void a_flipped_bit_is_never_added(void)
+{
+    sleet_rng rng = {test_seed()};
+    struct damage w = {0};
+    cluster *c = forged_cluster();
+    REQUIRE(c);
+    engine_counters before = all_counters(c);
+    sim_on_datagram(cluster_sim(c), flip_one, &w);
+    for (unsigned i = 0; i < test_repeats(300); i++)
+        CHECK(exact_round(c, &rng));
+    cluster_idle(c, SEC(3));
+    CHECK_EQ(w.types & SESSION_TYPES, SESSION_TYPES);
+    CHECK(w.at / 8 >= test_repeats(12000)); /* each of 1224 bytes several times */
+    CHECK_EQ(all_counters(c).corrupt - before.corrupt, w.copies);
+    finish(c);
+}
+
+/* Cut at every length, and longer than it was. */
+static void cut_one(sim *s, const struct sim_datagram *d, void *arg)
+{
+    static struct sim_datagram bad;
+    struct damage *w = arg;
+    uint32_t most = w->retag ? WIRE_DATAGRAM_MAX + 100 : (uint32_t)sizeof bad.data;
+    w->types |= 1u << (d->data[0] & 15);
+    bad = *d;
+    bad.len = 1 + w->at++ % (d->len + 40);
+    if (bad.len == d->len)
+        bad.len = most;
+    if (w->retag)
+        forge_retag(&bad);
+    w->copies++;
+    w->longest = d->len > w->longest ? d->len : w->longest;
+    sim_relay(s, &bad, 0);
+    sim_relay(s, d, 0);
+}
+
+static void a_cut_or_padded_one_is_dropped(void)
+{
+    sleet_rng rng = {test_seed()};
+    struct damage w = {0};
+    cluster *c = forged_cluster();
+    REQUIRE(c);
+    engine_counters before = all_counters(c);
+    sim_on_datagram(cluster_sim(c), cut_one, &w);
+    for (unsigned i = 0; i < test_repeats(100); i++)
+        CHECK(exact_round(c, &rng));
+    cluster_idle(c, SEC(3));
+    CHECK_EQ(w.types & SESSION_TYPES, SESSION_TYPES);
+    CHECK_EQ(w.longest, WIRE_DATAGRAM_MAX);
+    CHECK(w.at > test_repeats(3000));
+    CHECK_EQ(all_counters(c).corrupt - before.corrupt, w.copies);
+    finish(c);
+}
+
+/* ---- the same with a right tag: bounds hold -------------------------------- */
+
+static void bear(void (*relay)(sim *, const struct sim_datagram *, void *), void *arg)
+{
+    sleet_rng rng = {test_seed()};
+    sleet_round_options options = {.deadline_ns = MS(200)};
+    cluster *c = forged_cluster();
+    REQUIRE(c);
+    for (unsigned i = 0; i < 20; i++)
+        CHECK(exact_round(c, &rng));
+    size_t heap = mallinfo2().uordblks;
+    sim_on_datagram(cluster_sim(c), relay, arg);
+    for (unsigned i = 0; i < test_repeats(200); i++) {
+        fill_grid(c, &rng);
+        CHECK(cluster_round(c, &options));
+        cluster_idle(c, MS(5));
+    }
+    CHECK(mallinfo2().uordblks <= heap + HEAP_SLACK);
+    CHECK_EQ(cluster_overdue(c), 0);
+    engine_counters k = all_counters(c);
+    CHECK_EQ(k.in, k.accepted + k.duplicate + k.corrupt + k.foreign + k.stale + k.overflow);
+    cluster_free(c);
+}
+
+static void flips_with_a_right_tag_are_borne(void)
+{
+    struct damage w = {.retag = true};
+    bear(flip_one, &w);
+}
+
+static void cuts_with_a_right_tag_are_borne(void)
+{
+    struct damage w = {.retag = true};
+    bear(cut_one, &w);
+}
+
+/* Numbers at the ends of their ranges, in otherwise right datagrams. */
+static void put_extremes(sim *s, const struct sim_datagram *d, void *arg)
+{
+    static const uint64_t ends[] = {0, 1, 0x7fffffff, 0x80000000, 0xfffffffd, 0xffffffff,
+                                    UINT64_C(1) << 32, INT64_MAX, (uint64_t)INT64_MIN, UINT64_MAX};
+    static struct sim_datagram bad;
+    struct damage *w = arg;
+    uint32_t body = d->len - WIRE_TAG_BYTES, words = body / 4 > 24 ? 24 : body / 4;
+    uint64_t value = ends[w->at % (sizeof ends / sizeof ends[0])];
+    uint32_t at = 4 * (1 + w->at / 10 % words), width = w->at / 240 % 2 ? 8 : 4;
+    w->at++;
+    bad = *d;
+    memcpy(bad.data + at, &value, at + width <= body ? width : 4);
+    forge_retag(&bad);
+    sim_relay(s, &bad, 0);
+    sim_relay(s, d, 0);
+}
+
+static void extreme_numbers_are_borne(void)
+{
+    struct damage w = {0};
+    bear(put_extremes, &w);
+}
+
+/* Copies with counters near the top of their range move no window: the real ones go on. */
+static void leap(sim *s, const struct sim_datagram *d, void *arg)
+{
+    static const uint64_t far[] = {UINT64_C(1) << 63, INT64_MAX, UINT64_MAX, UINT64_C(1) << 40};
+    static struct sim_datagram bad;
+    struct damage *w = arg;
+    uint8_t type = d->data[0] & 15;
+    bad = *d;
+    memcpy(bad.data + COUNTER_AT, &far[w->at++ % 4], 8);
+    forge_retag(&bad);
+    w->copies += type != WIRE_HELLO && type != WIRE_HELLO_ACK;
+    sim_relay(s, &bad, 0);
+    sim_relay(s, d, 0);
+}
+
+static void a_leaping_counter_shuts_nobody_out(void)
+{
+    sleet_rng rng = {test_seed()};
+    struct damage w = {0};
+    cluster *c = forged_cluster();
+    REQUIRE(c);
+    engine_counters before = all_counters(c);
+    sim_on_datagram(cluster_sim(c), leap, &w);
+    for (unsigned i = 0; i < test_repeats(100); i++)
+        CHECK(exact_round(c, &rng));
+    cluster_idle(c, SEC(3));
+    CHECK_EQ(all_counters(c).duplicate - before.duplicate, w.copies);
+    finish(c);
+}
+
+/* ---- repeats and order ------------------------------------------------------ */
+
+static void repeat(sim *s, const struct sim_datagram *d, void *arg)
+{
+    struct damage *w = arg;
+    uint32_t times = w->at++ % 100;
+    sim_relay(s, d, 0);
+    for (uint32_t i = 0; i < times; i++)
+        sim_relay(s, d, US(i * i));
+    w->copies += times;
+}
+
+static void a_hundredfold_counts_once(void)
+{
+    sleet_rng rng = {test_seed()};
+    struct damage w = {0};
+    cluster *c = forged_cluster();
+    REQUIRE(c);
+    engine_counters before = all_counters(c);
+    sim_on_datagram(cluster_sim(c), repeat, &w);
+    for (unsigned i = 0; i < test_repeats(30); i++)
+        CHECK(exact_round(c, &rng));
+    cluster_idle(c, SEC(1));
+    CHECK_EQ(all_counters(c).duplicate - before.duplicate, w.copies);
+    CHECK_EQ(all_counters(c).overlap, 0);
+    finish(c);
+}
+
+/* What is sent within 2 ms, a share of a round and more, arrives in the opposite order. */
+static void turn_round(sim *s, const struct sim_datagram *d, void *arg)
+{
+    struct damage *w = arg;
+    sleet_duration into = sim_now(s).ns % MS(2), later = 2 * (MS(2) - into) - w->at++ % 1000 * 10;
+    sim_relay(s, d, later > 0 ? later : 0);
+}
+
+static void reversed_shares_give_the_same_bits(void)
+{
+    sleet_rng rng = {test_seed()};
+    cluster *c = forged_cluster();
+    struct damage w = {0};
+    engine_peer peers[NODES];
+    REQUIRE(c);
+    sim_on_datagram(cluster_sim(c), turn_round, &w);
+    for (unsigned i = 0; i < test_repeats(100); i++)
+        CHECK(exact_round(c, &rng));
+    CHECK_EQ(engine_get_peers(sim_engine(cluster_sim(c), 0), peers, NODES, sim_now(cluster_sim(c))),
+             NODES - 1);
+    CHECK(peers[0].gaps > peers[0].received / 20);
+    finish(c);
+}
+
+/* ---- replays: kept and sent again later, in and out of the window ----------- */
+
+struct tape {
+    struct sim_datagram *kept;
+    uint32_t n;
+};
+
+static void record(sim *s, const struct sim_datagram *d, void *arg)
+{
+    struct tape *t = arg;
+    t->kept[t->n++ % KEPT] = *d;
+    sim_relay(s, d, 0);
+}
+
+static void play(cluster *c, const struct tape *t)
+{
+    uint32_t n = t->n < KEPT ? t->n : KEPT;
+    for (uint32_t i = 0; i < n; i++)
+        sim_relay(cluster_sim(c), &t->kept[i], US(i));
+}
+
+static void replays_change_nothing(void)
+{
+    sleet_rng rng = {test_seed()};
+    struct tape t = {.kept = calloc(KEPT, sizeof *t.kept)};
+    cluster *c = forged_cluster();
+    REQUIRE(c && t.kept);
+    sim_on_datagram(cluster_sim(c), record, &t);
+    while (t.n < KEPT)
+        CHECK(exact_round(c, &rng));
+    sim_on_datagram(cluster_sim(c), NULL, NULL);
+    for (int age = 0; age < 3; age++) { /* at once, and when the window has gone on */
+        engine_counters before = all_counters(c), after;
+        play(c, &t);
+        for (int i = 0; i < 10; i++)
+            CHECK(exact_round(c, &rng));
+        after = all_counters(c);
+        CHECK_EQ(after.duplicate - before.duplicate, KEPT);
+        for (unsigned i = 0; i < 700; i++)
+            CHECK(exact_round(c, &rng));
+    }
+    /* Across a restart: all that was said to or by the former life is foreign. */
+    CHECK(sim_restart(cluster_sim(c), 1));
+    CHECK_EQ(cluster_register(c, 1), SLEET_OK);
+    bool together = false;
+    for (int i = 0; i < 50 && !together; i++) {
+        cluster_idle(c, MS(100));
+        together = exact_round(c, &rng);
+    }
+    CHECK(together);
+    engine_counters before, after;
+    engine_get_counters(sim_engine(cluster_sim(c), 1), &before);
+    play(c, &t);
+    for (int i = 0; i < 10; i++)
+        CHECK(exact_round(c, &rng));
+    engine_get_counters(sim_engine(cluster_sim(c), 1), &after);
+    CHECK(after.foreign - before.foreign + after.duplicate - before.duplicate > KEPT / 4);
+    CHECK_EQ(after.corrupt, before.corrupt);
+    finish(c);
+    free(t.kept);
+}
+
+TEST_SUITE(forge) = {
+    TEST(a_flipped_bit_is_never_added),
+    TEST(a_cut_or_padded_one_is_dropped),
+    TEST(flips_with_a_right_tag_are_borne),
+    TEST(cuts_with_a_right_tag_are_borne),
+    TEST(extreme_numbers_are_borne),
+    TEST(a_leaping_counter_shuts_nobody_out),
+    TEST(a_hundredfold_counts_once),
+    TEST(reversed_shares_give_the_same_bits),
+    TEST(replays_change_nothing),
+    TEST_END,
+};
