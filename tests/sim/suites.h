@@ -8,6 +8,7 @@
     X(flow) \
     X(founding) \
     X(hostile) \
+    X(liars) \
     X(link) \
     X(mutants) \
     X(numbers) \

@@ -10,7 +10,7 @@
 #define ENGINE_COUNTER_MAP(X)                                                               \
     X(in, "datagrams received, socket overflow included")                                   \
     X(accepted, "in: decoded and used or already known")                                    \
-    X(duplicate, "in: packet counter seen before")                                          \
+    X(duplicate, "in: packet counter seen before, or far off")                              \
     X(corrupt, "in: tag, length or field wrong")                                            \
     X(foreign, "in: unlisted address, unknown session, job, set or group")                  \
     X(stale, "in: round outside the window or closed")                                      \
@@ -19,7 +19,8 @@
     X(out_bytes, "bytes of datagrams sent")                                                 \
     X(in_bytes, "bytes of datagrams received")                                              \
     X(nonfinite, "fragments with NaN or infinity left out")                                 \
-    X(overlap, "commits with overlapping contributors (a fault)")
+    X(overlap, "commits with overlapping contributors (a fault)")                           \
+    X(usurped, "commits refused: their sender does not own the fragment")
 
 typedef struct {
 #define ENGINE_X(field, help) uint64_t field;

@@ -28,6 +28,40 @@ static void count_late(struct lane *l)
     l->got_late += l->got_direct + l->got_repaired + l->got_late < l->share;
 }
 
+/* The group that a contributor pinned in this round, as it told this node; NULL: unknown. */
+static const struct group *pinned_by(const struct set *s, const struct round *r,
+                                     const struct group_member *who)
+{
+    int rank = group_rank(&r->group, who->node_id);
+    if (rank < 0 || r->group.members[rank].boot_id != who->boot_id)
+        return NULL;
+    if (rank == r->self)
+        return &r->group;
+    return r->lane[rank].group ? set_known_group(s, r, r->lane[rank].group) : NULL;
+}
+
+/* Where groups differ a member may commit what this node's own list gives to another: then
+ * each contributor gave it the fragment by the contributor's list.  Nobody else's word for that is
+ * taken, or any member could put its own values in the place of the owner's. */
+static enum fate vouched_for(const struct set *s, struct round *r, const struct env *e,
+                             const struct member *m, const struct group *named, uint64_t mask,
+                             uint32_t run)
+{
+    enum fate fate = FATE_ACCEPTED;
+    for (; mask; mask &= mask - 1) {
+        const struct group_member *who = &named->members[__builtin_ctzll(mask)];
+        const struct group *g = who->node_id == m->node_id ? named : pinned_by(s, r, who);
+        uint8_t owner = g ? owner_of(g, r->number, run) : OWNER_NONE;
+        if (g && (owner == OWNER_NONE || g->members[owner].node_id != m->node_id)) {
+            e->counters->usurped++;
+            return FATE_FOREIGN;
+        }
+        if (!g)
+            fate = FATE_FOREIGN; /* it may be true */
+    }
+    return fate;
+}
+
 enum fate gather_recv(struct set *s, struct round *r, const struct env *e, const struct member *m,
                       int rank, const struct wire_data *d, uint32_t fragment)
 {
@@ -42,6 +76,8 @@ enum fate gather_recv(struct set *s, struct round *r, const struct env *e, const
     if (in_theirs < 0 || g->members[in_theirs].boot_id != m->boot_id ||
         group_rank(g, r->group.members[r->self].node_id) < 0 || !held_who(r, g, d->mask, &h.who) ||
         !held_who(r, g, (uint64_t)1 << in_theirs, &owner_bit))
+        return FATE_FOREIGN;
+    if (!expected && vouched_for(s, r, e, m, g, d->mask, fragment / RUN_FRAGMENTS) != FATE_ACCEPTED)
         return FATE_FOREIGN;
     owner = __builtin_ctzll(owner_bit);
     h.owner = (uint8_t)owner;

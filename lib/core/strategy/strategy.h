@@ -46,4 +46,6 @@ extern const struct strategy strategy_rps; /* everybody in the view */
 /* owner_of_run[r] = member index of the owner of run r (docs/protocol.md,
  * "Ownership"), for r < runs; OWNER_NONE where nobody contributes. */
 void owners_assign(const struct group *, uint64_t round, uint32_t runs, uint8_t *owner_of_run);
+/* The same for one run. */
+uint8_t owner_of(const struct group *, uint64_t round, uint32_t run);
 #endif

@@ -56,27 +56,48 @@ int group_rank(const struct group *g, uint64_t node_id)
     return low < g->n && g->members[low].node_id == node_id ? low : -1;
 }
 
-void owners_assign(const struct group *g, uint64_t round, uint32_t runs, uint8_t *owner_of_run)
-{
-    uint64_t keys[GROUP_MEMBERS_MAX];
+/* The contributors and their part of the score. */
+struct runners {
+    uint64_t key[GROUP_MEMBERS_MAX];
     uint8_t who[GROUP_MEMBERS_MAX];
-    uint32_t n = 0;
+    uint32_t n;
+};
+
+static struct runners runners_of(const struct group *g)
+{
+    struct runners c = {.n = 0};
     for (uint32_t i = 0; i < g->n; i++) {
         if (g->members[i].contributes) {
-            keys[n] = mix64(g->members[i].node_id);
-            who[n++] = (uint8_t)i;
+            c.key[c.n] = mix64(g->members[i].node_id);
+            c.who[c.n++] = (uint8_t)i;
         }
     }
-    for (uint32_t r = 0; r < runs; r++) {
-        uint64_t base = mix64(round * PHI + r), best = 0;
-        uint8_t owner = OWNER_NONE;
-        for (uint32_t i = 0; i < n; i++) {
-            uint64_t score = mix64(base ^ keys[i]);
-            if (owner == OWNER_NONE || score > best) {
-                best = score;
-                owner = who[i];
-            }
+    return c;
+}
+
+static uint8_t winner(const struct runners *c, uint64_t round, uint32_t run)
+{
+    uint64_t base = mix64(round * PHI + run), best = 0;
+    uint8_t owner = OWNER_NONE;
+    for (uint32_t i = 0; i < c->n; i++) {
+        uint64_t score = mix64(base ^ c->key[i]);
+        if (owner == OWNER_NONE || score > best) {
+            best = score;
+            owner = c->who[i];
         }
-        owner_of_run[r] = owner;
     }
+    return owner;
+}
+
+void owners_assign(const struct group *g, uint64_t round, uint32_t runs, uint8_t *owner_of_run)
+{
+    struct runners c = runners_of(g);
+    for (uint32_t r = 0; r < runs; r++)
+        owner_of_run[r] = winner(&c, round, r);
+}
+
+uint8_t owner_of(const struct group *g, uint64_t round, uint32_t run)
+{
+    struct runners c = runners_of(g);
+    return winner(&c, round, run);
 }
