@@ -80,7 +80,7 @@ static void print_fields(const char *event, const struct train_line *l)
            event, l->epoch, (unsigned long long)l->step, (unsigned long long)l->round, l->loss,
            l->rate, l->seconds);
     if (l->coverage >= 0)
-        printf(",\"coverage\":%.6f,\"wait_s\":%.4f", l->coverage, l->wait);
+        printf(",\"group\":%u,\"coverage\":%.6f,\"wait_s\":%.4f", l->group, l->coverage, l->wait);
     if (l->accuracy >= 0)
         printf(",\"test_accuracy\":%.4f", l->accuracy);
     puts("}");

@@ -124,6 +124,7 @@ static int average(struct run *r, bool exact, sleet_report *report)
         return give_up(r, "averaging", error);
     r->stalls_in_a_row = 0;
     r->line.round = report->round;
+    r->line.group = report->group_size;
     r->line.coverage = report->coverage;
     tally_round(r->tally, report->coverage, report->skipped);
     return EXIT_OK;

@@ -156,6 +156,7 @@ static int train(struct simulation *s, uint64_t from)
     for (uint64_t step = from; step < s->sgd.steps; step++) {
         struct train_line line = {.step = step + 1,
                                   .round = step + 1,
+                                  .group = s->o->sim,
                                   .epoch = (uint32_t)(step / per_epoch) + 1,
                                   .rate = sgd_rate(&s->sgd, step),
                                   .coverage = -1,

@@ -80,6 +80,7 @@ struct train_print {
 struct train_line {
     uint64_t step;  /* done so far */
     uint64_t round; /* of the job */
+    uint32_t group; /* nodes of that round */
     uint32_t epoch; /* from 1 */
     double loss, rate;
     double coverage; /* of the last round; below 0: no averaging */
