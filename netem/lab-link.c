@@ -129,9 +129,9 @@ static bool netem_count(int node, struct link_counts *out)
 }
 
 const struct lab_backend backend_kernel = {
-    "kernel", "netem of this kernel", netem_available, netem_suits, netem_set, netem_count, 0};
+    "kernel", "netem of this kernel", netem_available, netem_suits, netem_set, netem_count, 0, false};
 const struct lab_backend backend_guest = {
-    "uml", "netem of User-Mode Linux", netem_available, netem_suits, netem_set, netem_count, 0};
+    "uml", "netem of User-Mode Linux", netem_available, netem_suits, netem_set, netem_count, 0, true};
 
 /* ---- loss and rate without netem ---------------------------------------------- */
 
@@ -243,4 +243,4 @@ const struct lab_backend backend_loss = {
     "loss",          "loss by nftables and rate by tbf, no delay",
     loss_available,  loss_suits,
     loss_set,        loss_count,
-    1u << METRIC_RTT};
+    1u << METRIC_RTT, false};

@@ -99,6 +99,7 @@ void measure_values(const struct lab *lab, scenario_values v)
         v[METRIC_DONE][i] = n->done && n->trainer.ended && n->trainer.code == 0;
         v[METRIC_STEPS][i] = (double)n->steps;
         v[METRIC_RETURNED][i] = (double)n->returned;
+        scenario_course_values(&n->course, &v[METRIC_JOINED][i], &v[METRIC_GAP][i]);
         v[METRIC_LONGEST_WAIT][i] = n->wait_count ? n->longest_wait : NAN;
         v[METRIC_WAIT_P50][i] = 1000 * scenario_quantile(n->waits, n->wait_count, 0.5);
         v[METRIC_WAIT_P95][i] = 1000 * scenario_quantile(n->waits, n->wait_count, 0.95);

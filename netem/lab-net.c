@@ -1,4 +1,5 @@
-/* lab-net.c - a namespace a node, one veth each, bridges between them.
+/* lab-net.c - a namespace a node, one veth each, bridges between them; for a node behind a
+ * NAT the veth leads to its router (lab-nat.c).
  *
  * Nothing but the nodes' datagrams passes: neighbours and forwarding entries are
  * static, so the links' counters count what sleetd sends. */
@@ -21,7 +22,7 @@ static void namespace_name(int node, char out[24])
     snprintf(out, 24, LAB_PREFIX "%d", node);
 }
 
-static void node_mac(int node, char out[24])
+void net_mac(int node, char out[24])
 {
     snprintf(out, 24, "02:00:00:77:00:%02x", (unsigned)node);
 }
@@ -34,13 +35,13 @@ int net_namespace(int node)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static bool has_ipv6(void)
+bool net_has_ipv6(void)
 {
     return access("/proc/sys/net/ipv6", F_OK) == 0;
 }
 
 /* Feed lines to one of iproute2's programs. */
-static bool batch(const char *program, struct lab_text *lines, const char *namespace)
+bool net_batch(const char *program, struct lab_text *lines, const char *namespace)
 {
     const char *plain[] = {program, "-batch", "-", NULL};
     const char *inside[] = {program, "-n", namespace, "-batch", "-", NULL};
@@ -50,24 +51,33 @@ static bool batch(const char *program, struct lab_text *lines, const char *names
 }
 
 /* Ports of a bridge do not flood: it is told where each node is. */
-static bool join_bridges(int nodes, const uint8_t *group)
+static bool join_bridges(int nodes, const uint8_t *group, uint32_t down)
 {
     struct lab_text ip = {0}, fdb = {0};
     for (int i = 1; i <= nodes; i++) {
         char port[24], mac[24];
         net_port(i, port);
-        node_mac(i, mac);
-        lab_add(&ip, "link set %s master " LAB_PREFIX "-b%d up\n", port, group[i - 1]);
+        net_mac(i, mac);
+        lab_add(&ip, "link set %s master " LAB_PREFIX "-b%d %s\n", port, group[i - 1],
+                down & 1u << (i - 1) ? "down" : "up");
         lab_add(&ip, "link set %s type bridge_slave flood off mcast_flood off\n", port);
         lab_add(&fdb, "fdb replace %s dev %s master static\n", mac, port);
     }
-    bool ok = batch("ip", &ip, NULL) && batch("bridge", &fdb, NULL);
+    bool ok = net_batch("ip", &ip, NULL) && net_batch("bridge", &fdb, NULL);
     free(ip.text);
     free(fdb.text);
     return ok;
 }
 
-bool net_partition(int nodes, const uint8_t *group)
+bool net_link(int node, bool up)
+{
+    char port[24];
+    net_port(node, port);
+    const char *argv[] = {"ip", "link", "set", port, up ? "up" : "down", NULL};
+    return lab_must(argv, NULL);
+}
+
+bool net_partition(int nodes, const uint8_t *group, uint32_t down)
 {
     struct lab_text ip = {0};
     bool ok = true;
@@ -80,13 +90,23 @@ bool net_partition(int nodes, const uint8_t *group)
         if (!used || access(path, F_OK) == 0)
             continue;
         lab_add(&ip, "link add " LAB_PREFIX "-b%d type bridge mcast_snooping 0\n", g);
-        if (has_ipv6())
+        if (net_has_ipv6())
             lab_add(&ip, "link set " LAB_PREFIX "-b%d addrgenmode none\n", g);
         lab_add(&ip, "link set " LAB_PREFIX "-b%d up\n", g);
-        ok = batch("ip", &ip, NULL);
+        ok = net_batch("ip", &ip, NULL);
     }
     free(ip.text);
-    return ok && join_bridges(nodes, group);
+    return ok && join_bridges(nodes, group, down);
+}
+
+bool net_plain(const char *namespace, const char *interface, bool receiver)
+{
+    const char *argv[] = {"ip",     "netns", "exec", namespace,
+                          "ethtool", "-K",   interface,
+                          "tso",    "off",   "gso",  "off",
+                          "gro",    "off",   "tx-udp-segmentation",
+                          "off",    receiver ? "rx" : NULL, "off", NULL};
+    return lab_must(namespace ? argv : argv + 4, NULL);
 }
 
 /* One datagram is one packet, and the receiver verifies its checksum. */
@@ -95,13 +115,7 @@ static bool offloads_off(int node)
     char port[24], name[24];
     net_port(node, port);
     namespace_name(node, name);
-    const char *outside[] = {"ethtool", "-K",  port,  "tso", "off",
-                             "gso",     "off", "gro", "off", "tx-udp-segmentation",
-                             "off",     NULL};
-    const char *inside[] = {"ip",  "netns", "exec", name,  "ethtool", "-K",  "e0",
-                            "tso", "off",   "gso",  "off", "gro",     "off", "tx-udp-segmentation",
-                            "off", "rx",    "off",  NULL};
-    return lab_must(outside, NULL) && lab_must(inside, NULL);
+    return net_plain(NULL, port, false) && net_plain(name, "e0", true);
 }
 
 static bool inside_up(int node, int nodes)
@@ -110,38 +124,47 @@ static bool inside_up(int node, int nodes)
     char name[24], mac[24];
     namespace_name(node, name);
     lab_add(&ip, "link set lo up\n");
-    if (has_ipv6())
+    if (net_has_ipv6())
         lab_add(&ip, "link set e0 addrgenmode none\n");
     lab_add(&ip, "addr add " LAB_SUBNET ".%d/24 dev e0\nlink set e0 up\n", node);
     for (int k = 1; k <= nodes; k++) {
-        node_mac(k, mac);
+        net_mac(k, mac);
         if (k != node)
             lab_add(&ip, "neigh add " LAB_SUBNET ".%d lladdr %s dev e0 nud permanent\n", k, mac);
     }
-    bool ok = batch("ip", &ip, name);
+    bool ok = net_batch("ip", &ip, name);
     free(ip.text);
     return ok;
 }
 
-bool net_up(int nodes)
+/* A node's namespace; its link leads there, or to the router before it. */
+static void add_node(struct lab_text *ip, int node, bool nat)
+{
+    char port[24], name[24], router[24], mac[24];
+    net_port(node, port);
+    namespace_name(node, name);
+    nat_router(node, router);
+    net_mac(node, mac);
+    lab_add(ip, "netns add %s\n", name);
+    if (nat)
+        lab_add(ip, "netns add %s\n", router);
+    lab_add(ip, "link add %s type veth peer name e0 address %s netns %s\n", port, mac,
+            nat ? router : name);
+    if (net_has_ipv6())
+        lab_add(ip, "link set %s addrgenmode none\n", port);
+}
+
+bool net_up(int nodes, uint32_t nat)
 {
     static const uint8_t together[LAB_NODES];
     struct lab_text ip = {0};
-    for (int i = 1; i <= nodes; i++) {
-        char port[24], name[24], mac[24];
-        net_port(i, port);
-        namespace_name(i, name);
-        node_mac(i, mac);
-        lab_add(&ip, "netns add %s\n", name);
-        lab_add(&ip, "link add %s type veth peer name e0 address %s netns %s\n", port, mac, name);
-        if (has_ipv6())
-            lab_add(&ip, "link set %s addrgenmode none\n", port);
-    }
-    bool ok = batch("ip", &ip, NULL);
+    for (int i = 1; i <= nodes; i++)
+        add_node(&ip, i, nat & 1u << (i - 1));
+    bool ok = net_batch("ip", &ip, NULL);
     free(ip.text);
     for (int i = 1; i <= nodes && ok; i++)
-        ok = offloads_off(i) && inside_up(i, nodes);
-    return ok && net_partition(nodes, together);
+        ok = nat & 1u << (i - 1) ? nat_up(i, nodes) : offloads_off(i) && inside_up(i, nodes);
+    return ok && net_partition(nodes, together, 0);
 }
 
 /* Processes that a killed lab left in a namespace. */
@@ -165,12 +188,15 @@ void net_down(void)
     struct lab_text ip = {0};
     char path[64];
     for (int i = 1; i <= LAB_NODES; i++) {
-        char name[24];
-        namespace_name(i, name);
-        snprintf(path, sizeof path, "/run/netns/%s", name);
-        if (access(path, F_OK) == 0) {
-            kill_inside(name);
-            lab_add(&ip, "netns del %s\n", name);
+        char name[2][24];
+        namespace_name(i, name[0]);
+        nat_router(i, name[1]);
+        for (int k = 0; k < 2; k++) {
+            snprintf(path, sizeof path, "/run/netns/%s", name[k]);
+            if (access(path, F_OK) != 0)
+                continue;
+            kill_inside(name[k]);
+            lab_add(&ip, "netns del %s\n", name[k]);
         }
         snprintf(path, sizeof path, "/sys/class/net/" LAB_PREFIX "-%d", i);
         if (access(path, F_OK) == 0)

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #define DAEMON_WAIT_S 15 /* until a daemon that does not answer is given up */
-#define COVERED 0.5      /* a round that counts as "returned" */
 
 void node_path(const struct lab *lab, int node, const char *ending, char *out, size_t len)
 {
@@ -29,20 +28,28 @@ static bool fail(struct lab *lab)
 bool node_start(struct lab *lab, struct lab_node *n)
 {
     char log[128], id[40], listen[64], control[160], rate[48], seed[48], program[600];
+    char job_key[200], own_key[200];
+    const struct scenario *s = lab->s;
     struct lab_text peers = {0};
     int i = n->number;
+    bool inside = s->nat & 1u << (i - 1);
     node_path(lab, i, "log", log, sizeof log);
     snprintf(program, sizeof program, "%s/sleetd", lab->bin);
     snprintf(id, sizeof id, "--node.id=%d", i);
-    snprintf(listen, sizeof listen, "--node.listen=" LAB_SUBNET ".%d:%d", i, LAB_PORT);
+    snprintf(listen, sizeof listen,
+             inside ? "--node.listen=" LAB_INSIDE ".%d.2:%d" : "--node.listen=" LAB_SUBNET ".%d:%d",
+             i, LAB_PORT);
     node_path(lab, i, "sock", control + 15, sizeof control - 15);
     memcpy(control, "--node.control=", 15);
     snprintf(rate, sizeof rate, "--job.rate_mbit=%g", lab->s->rate_mbit);
     snprintf(seed, sizeof seed, "--emulate.seed=%.0f", lab->s->seed * 1000 + i);
     lab_add(&peers, "--job.peers=");
-    for (int k = 1; k <= (int)lab->s->nodes; k++)
+    for (int k = 1; k <= (int)(s->seeds > 0 ? s->seeds : s->nodes); k++)
         lab_add(&peers, k > 1 ? ",%s.%d:%d" : "%s.%d:%d", LAB_SUBNET, k, LAB_PORT);
-    const char *argv[] = {program, id, listen, control, rate, seed, peers.text, NULL};
+    keys_options(lab, i, job_key, own_key);
+    const char *argv[] = {program, listen, control, rate, seed, peers.text,
+                          s->sealed ? own_key : id, s->sealed ? "--job.security=sealed" : "--job.security=none",
+                          s->sealed ? job_key : NULL, NULL};
     int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     n->daemon = (struct lab_proc){.pid = out < 0 ? -1 : lab_spawn(argv, NULL, n->ns, out)};
     if (out >= 0)
@@ -53,6 +60,7 @@ bool node_start(struct lab *lab, struct lab_node *n)
     n->trainer = (struct lab_proc){0};
     n->waiting = n->daemon.pid > 0;
     n->waits_since = lab_now();
+    scenario_course_start(&n->course, lab_now());
     return n->waiting || fail(lab);
 }
 
@@ -218,6 +226,7 @@ static void progress(const struct lab *lab, uint64_t before, const cJSON *line)
 static void on_step(struct lab *lab, struct lab_node *n, const cJSON *line)
 {
     double wait = field(line, "wait_s"), step = field(line, "step");
+    double coverage = field(line, "group") > 1 ? field(line, "coverage") : 0;
     uint64_t before = lab->top_step;
     n->steps++;
     if (step > (double)n->step)
@@ -225,9 +234,9 @@ static void on_step(struct lab *lab, struct lab_node *n, const cJSON *line)
     if (n->step > lab->top_step)
         lab->top_step = n->step;
     progress(lab, before, line);
-    if (lab->next_event == lab->s->events && field(line, "coverage") >= COVERED &&
-        field(line, "round") > 0)
+    if (lab->next_event == lab->s->events && coverage >= SCENARIO_COVERED)
         n->returned++;
+    scenario_course_round(&n->course, lab_now(), coverage, step + 2 >= (double)lab->top_step);
     if (isnan(wait))
         return;
     if (!n->excused) {
@@ -252,6 +261,7 @@ static void on_line(struct lab *lab, struct lab_node *n)
         on_step(lab, n, line);
     if (cJSON_IsString(event) && strcmp(event->valuestring, "done") == 0) {
         n->done = true;
+        scenario_course_end(&n->course, lab_now());
         n->coverage = field(line, "coverage");
         n->accuracy = field(line, "averaged_accuracy");
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define GRACE_S 5   /* between SIGTERM and SIGKILL at the end */
@@ -47,9 +48,27 @@ static bool play_on_node(struct lab *lab, const struct scenario_event *e, int i)
         return true;
     case SCENARIO_LINK:
         return set_link(lab, i, &e->link);
+    case SCENARIO_DOWN:
+    case SCENARIO_UP:
+        lab->down ^= 1u << i;
+        return net_link(i + 1, e->action == SCENARIO_UP);
+    case SCENARIO_REBIND:
+        return nat_rebind(i + 1);
     default:
         return true;
     }
+}
+
+/* A guest's clock is its own. */
+static bool move_clock(double seconds)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_sec += (time_t)seconds;
+    if (clock_settime(CLOCK_REALTIME, &t) == 0)
+        return true;
+    lab_say("cannot set the clock: %s", strerror(errno));
+    return false;
 }
 
 static bool play(struct lab *lab, const struct scenario_event *e)
@@ -59,11 +78,15 @@ static bool play(struct lab *lab, const struct scenario_event *e)
     int count = (int)lab->s->nodes;
     bool ok = true;
     scenario_nodes_text(e->nodes, nodes, sizeof nodes);
+    if (e->action == SCENARIO_CLOCK)
+        snprintf(nodes, sizeof nodes, "%+g", e->seconds);
     printf("  %6.1f s, step %llu: %s, %s %s\n", lab_now() - lab->began,
            (unsigned long long)lab->top_step, e->name, scenario_action_names[e->action], nodes);
     fflush(stdout);
     if (e->action == SCENARIO_PARTITION || e->action == SCENARIO_HEAL)
-        return net_partition(count, e->action == SCENARIO_HEAL ? together : e->group);
+        return net_partition(count, e->action == SCENARIO_HEAL ? together : e->group, lab->down);
+    if (e->action == SCENARIO_CLOCK)
+        return move_clock(e->seconds);
     for (int i = 0; i < count; i++)
         if (e->nodes & 1u << i)
             ok = play_on_node(lab, e, i) && ok;
@@ -211,7 +234,8 @@ static bool prepare(struct lab *lab)
     snprintf(lab->dir, sizeof lab->dir, "/run/" LAB_PREFIX "-%d", (int)getpid());
     const char *make[] = {"mkdir", "-m", "700", lab->dir, NULL};
     net_down();
-    ok = ok && lab_must(make, NULL) && net_up((int)lab->s->nodes);
+    ok = ok && lab_must(make, NULL) && net_up((int)lab->s->nodes, lab->s->nat) &&
+         (!lab->s->sealed || keys_make(lab));
     for (int i = 0; i < LAB_NODES; i++)
         lab->node[i] = (struct lab_node){.number = i + 1, .out = -1, .ns = -1};
     for (int i = 0; i < (int)lab->s->nodes && ok; i++) {
@@ -296,6 +320,18 @@ static void judge(struct lab *lab, const struct lab_options *o, struct lab_tally
         write_json(measure_json(lab, values, seconds), o->json);
 }
 
+/* What only some places have. */
+static bool suits(const struct lab *lab)
+{
+    const struct scenario *s = lab->s;
+    if (scenario_has(s, SCENARIO_CLOCK) && !lab->backend->guest) {
+        lab_say("%s moves the wall clock, which only a guest has for itself; use --backend uml",
+                s->name);
+        return false;
+    }
+    return lab->backend->suits(s) && (!s->nat || nat_available(lab->backend->guest));
+}
+
 void lab_play(const struct scenario *s, const struct lab_backend *backend,
               const struct lab_options *o, struct lab_tally *tally)
 {
@@ -304,7 +340,7 @@ void lab_play(const struct scenario *s, const struct lab_backend *backend,
     printf("%s: %g nodes, %s%s%s\n", s->name, s->nodes, backend->what, s->about[0] ? "; " : "",
            s->about);
     fflush(stdout);
-    if (!backend->suits(s) || !prepare(&lab)) {
+    if (!suits(&lab) || !prepare(&lab)) {
         tally->failed++;
     } else {
         conduct(&lab);
@@ -323,7 +359,7 @@ int lab_shell(const struct scenario *s, const struct lab_backend *backend)
     char path[4096];
     int status = -1;
     lab = (struct lab){.s = s, .backend = backend, .signals = -1};
-    bool ok = backend->suits(s) && prepare(&lab);
+    bool ok = suits(&lab) && prepare(&lab);
     for (int i = 0; i < (int)s->nodes && ok; i++)
         ok = node_start(&lab, &lab.node[i]);
     if (ok) {

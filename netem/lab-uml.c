@@ -286,6 +286,12 @@ static void mount_all(void)
             lab_say("cannot mount %s: %s", mounts[i].on, strerror(errno));
 }
 
+bool uml_module(const char *name)
+{
+    const char *argv[] = {"modprobe", "-d", "/run/modules", name, NULL};
+    return lab_must(argv, NULL);
+}
+
 /* The guest's modules lie where modprobe does not look by itself. */
 static void load_modules(void)
 {
@@ -298,10 +304,8 @@ static void load_modules(void)
     snprintf(to, sizeof to, "/run/modules/lib/modules/%s", u.release);
     if (symlink(from, to) != 0)
         lab_say("cannot link %s: %s", to, strerror(errno));
-    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) {
-        const char *argv[] = {"modprobe", "-d", "/run/modules", modules[i], NULL};
-        lab_must(argv, NULL);
-    }
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
+        uml_module(modules[i]);
 }
 
 static void redirect(const char *job)

@@ -4,6 +4,8 @@
  *   lab-run.c      one scenario from its start to its verdict
  *   lab-node.c     the processes of a node and what its trainer prints
  *   lab-net.c      namespaces, bridge, partitions
+ *   lab-nat.c      a router with address translation before a node
+ *   lab-keys.c     the keys of a sealed job
  *   lab-link.c     netem, or loss and rate without it
  *   lab-measure.c  what came out: the counters of links and daemons
  *   lab-uml.c      the same in a guest that has netem
@@ -19,6 +21,7 @@
 #define LAB_NODES SCENARIO_NODES_MAX
 #define LAB_PORT 7700
 #define LAB_SUBNET "10.77.0"
+#define LAB_INSIDE "10.78" /* behind NATs: 10.78.NODE.2 */
 #define LAB_PREFIX "sleetlab" /* of namespaces and interfaces */
 
 enum lab_exit { LAB_OK, LAB_FAILED, LAB_USAGE, LAB_NO_BACKEND, LAB_BUSY };
@@ -57,13 +60,28 @@ void lab_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- lab-net.c ---- */
 
-/* Namespaces 1..n with an address each, joined by a bridge. */
-bool net_up(int nodes);
+/* Namespaces 1..n with an address each, joined by a bridge; those of `nat` behind a router. */
+bool net_up(int nodes, uint32_t nat);
 void net_down(void); /* also what an earlier lab has left, with its processes */
 int net_namespace(int node); /* an open descriptor, or -1 */
-/* group[i] of node i + 1: nothing passes between groups. */
-bool net_partition(int nodes, const uint8_t *group);
+/* group[i] of node i + 1: nothing passes between groups.  The links of `down` stay down. */
+bool net_partition(int nodes, const uint8_t *group, uint32_t down);
+bool net_link(int node, bool up);
 void net_port(int node, char out[24]); /* the bridge's side of a node's link */
+void net_mac(int node, char out[24]);  /* of the other side */
+bool net_has_ipv6(void);
+bool net_batch(const char *program, struct lab_text *lines, const char *namespace);
+/* No offloads on an interface; namespace NULL: this one.  One datagram is one packet. */
+bool net_plain(const char *namespace, const char *interface, bool receiver);
+
+/* ---- lab-nat.c ---- */
+
+bool nat_available(bool guest); /* false after saying why not */
+/* The router's and the node's addresses, routes and the translation. */
+bool nat_up(int node, int nodes);
+/* Forget the mapping: the next one has a port of another range. */
+bool nat_rebind(int node);
+void nat_router(int node, char out[24]); /* its namespace */
 
 /* ---- lab-link.c ---- */
 
@@ -78,6 +96,7 @@ struct lab_backend {
     bool (*set)(int node, const struct scenario_link *); /* counters begin at 0 */
     bool (*count)(int node, struct link_counts *);
     uint32_t left_out; /* metrics that mean nothing here */
+    bool guest;        /* nobody else lives here */
 };
 extern const struct lab_backend backend_kernel, backend_guest, backend_loss;
 void link_clear(void); /* what is not removed with the interfaces */
@@ -102,6 +121,7 @@ struct lab_node {
     bool frozen, excused; /* excused: the next step was under way in a freeze */
     /* what the trainer said */
     uint64_t steps, step, returned; /* step: of the job */
+    struct scenario_course course;
     bool done;
     double coverage, accuracy, longest_wait;
     double *waits;
@@ -121,6 +141,7 @@ struct lab {
     int next_event;
     double event_at; /* when the one before was played */
     uint64_t top_step;
+    uint32_t down; /* nodes whose links are */
     bool broken; /* something beyond the expectations went wrong */
 };
 
@@ -131,6 +152,13 @@ bool node_read(struct lab *, struct lab_node *); /* false: nothing more now */
 void node_reap(struct lab *, struct lab_node *);
 bool node_busy(const struct lab_node *); /* its trainer runs or will */
 void node_path(const struct lab *, int node, const char *ending, char *out, size_t len);
+
+/* ---- lab-keys.c ---- */
+
+/* A job key, and a key for each node, as files in the lab's folder. */
+bool keys_make(const struct lab *);
+/* sleetd's options that name them. */
+void keys_options(const struct lab *, int node, char job[200], char own[200]);
 
 /* ---- lab-measure.c ---- */
 
@@ -154,6 +182,7 @@ bool uml_available(char *why, size_t len);
 int uml_run(int argc, char **argv, const struct lab_options *, double limit_s, bool shell);
 /* The first process of a guest; does not return. */
 void uml_init(const char *job, int (*program)(int argc, char **argv));
+bool uml_module(const char *name); /* load one into the guest's kernel */
 const char *uml_folder(void); /* $TMPDIR, or /tmp */
 void uml_reap(void); /* guests and folders of labs that were killed */
 #endif

@@ -43,7 +43,8 @@ static void set_links(struct play *p)
     for (uint32_t to = 0; to < n; to++) {
         struct sim_link link = to_sim(&p->link[to], &p->free_at[to]);
         for (uint32_t from = 0; from < n; from++) {
-            link.down = p->group[from] != p->group[to];
+            link.down = p->group[from] != p->group[to] ||
+                        p->down & (1u << from | 1u << to);
             if (from != to)
                 sim_set_link(cluster_sim(p->c), from, to, &link);
         }
@@ -52,9 +53,15 @@ static void set_links(struct play *p)
 
 /* ---- events -------------------------------------------------------------------- */
 
+double play_now(const struct play *p)
+{
+    return (double)time_since(sim_now(cluster_sim(p->c)), (sleet_time){0}) * 1e-9;
+}
+
 static void bring_up(struct play *p, uint32_t node, bool late)
 {
     sim *s = cluster_sim(p->c);
+    scenario_course_start(&p->trainer[node].course, play_now(p));
     if (!sim_restart(s, node) || cluster_register(p->c, node) != SLEET_OK)
         fprintf(stderr, "sleet-sim: node %u cannot be started\n", node + 1);
     trainer_start(&p->trainer[node], late);
@@ -87,14 +94,16 @@ static void play_on_node(struct play *p, const struct scenario_event *e, uint32_
     case SCENARIO_LINK:
         p->link[node] = e->link;
         break;
+    case SCENARIO_DOWN:
+    case SCENARIO_UP:
+        p->down ^= 1u << node;
+        break;
+    case SCENARIO_REBIND:
+        sim_rebind(s, node);
+        break;
     default:
         break;
     }
-}
-
-static double now_s(struct play *p)
-{
-    return (double)time_since(sim_now(cluster_sim(p->c)), (sleet_time){0}) * 1e-9;
 }
 
 static bool due(struct play *p, const struct scenario_event *e)
@@ -102,7 +111,7 @@ static bool due(struct play *p, const struct scenario_event *e)
     double since = (double)time_since(p->event_at, (sleet_time){0}) * 1e-9;
     if (e->when == WHEN_AT_STEP)
         return (double)p->top_step >= e->value;
-    return now_s(p) >= e->value + (e->when == WHEN_AFTER_S ? since : 0);
+    return play_now(p) >= e->value + (e->when == WHEN_AFTER_S ? since : 0);
 }
 
 static void play_events(struct play *p)
@@ -111,7 +120,7 @@ static void play_events(struct play *p)
         const struct scenario_event *e = &p->s->event[p->next_event++];
         char nodes[64];
         scenario_nodes_text(e->nodes, nodes, sizeof nodes);
-        printf("  %6.1f s, step %llu: %s, %s %s\n", now_s(p), (unsigned long long)p->top_step,
+        printf("  %6.1f s, step %llu: %s, %s %s\n", play_now(p), (unsigned long long)p->top_step,
                e->name, scenario_action_names[e->action], nodes);
         p->event_at = sim_now(cluster_sim(p->c));
         for (uint32_t i = 0; i < (uint32_t)p->s->nodes; i++)
@@ -137,7 +146,7 @@ static bool conduct(struct play *p)
     for (;;) {
         bool busy = by_time(p);
         for (uint32_t i = 0; i < (uint32_t)p->s->nodes; i++) {
-            if (!up[i] && now_s(p) >= p->s->start_s[i]) {
+            if (!up[i] && play_now(p) >= p->s->start_s[i]) {
                 bring_up(p, i, false);
                 up[i] = true;
             }
@@ -146,7 +155,7 @@ static bool conduct(struct play *p)
         }
         if (!busy)
             return p->next_event == p->s->events;
-        if (now_s(p) > p->s->limit_s)
+        if (play_now(p) > p->s->limit_s)
             return false;
         play_events(p);
         cluster_idle(p->c, TICK);
@@ -197,6 +206,7 @@ static void collect(struct play *p, scenario_values v)
         v[METRIC_DONE][i] = t->phase == TRAINER_DONE;
         v[METRIC_STEPS][i] = (double)t->steps;
         v[METRIC_RETURNED][i] = (double)t->returned;
+        scenario_course_values(&t->course, &v[METRIC_JOINED][i], &v[METRIC_GAP][i]);
         v[METRIC_LONGEST_WAIT][i] = t->wait_count ? t->longest_wait : NAN;
         v[METRIC_WAIT_P50][i] = 1000 * scenario_quantile(t->waits, t->wait_count, 0.5);
         v[METRIC_WAIT_P95][i] = 1000 * scenario_quantile(t->waits, t->wait_count, 0.95);
@@ -226,6 +236,7 @@ static void print_nodes(struct play *p, scenario_values v)
 static bool prepare(struct play *p)
 {
     struct sim_config config = {.nodes = (uint32_t)p->s->nodes,
+                                .seeds = (uint32_t)p->s->seeds,
                                 .seed = (uint64_t)p->s->seed,
                                 .rate_bps = (uint64_t)(p->s->rate_mbit * 1e6)};
     if (!trainers_open(p))
@@ -239,6 +250,8 @@ static bool prepare(struct play *p)
     for (uint32_t i = 0; i < config.nodes; i++) {
         p->trainer[i] = (struct trainer){.play = p, .node = i};
         sim_kill(cluster_sim(p->c), i); /* each starts at its time */
+        if (p->s->nat & 1u << i)
+            sim_rebind(cluster_sim(p->c), i);
     }
     set_links(p);
     cluster_on_report(p->c, trainer_reported, p);
@@ -252,6 +265,11 @@ int sim_scenario(const char *path)
     static scenario_values v;
     if (!scenario_load(&s, path, stderr))
         return 2;
+    if (scenario_has(&s, SCENARIO_CLOCK)) {
+        fprintf(stderr, "sleet-sim: %s moves the wall clock, and simulated nodes have none; "
+                        "use lab run --backend uml\n", s.name);
+        return SIM_SCENARIO_LEFT_OUT;
+    }
     p = (struct play){.s = &s};
     printf("%s: %g nodes, simulated%s%s\n", s.name, s.nodes, s.about[0] ? "; " : "", s.about);
     bool ready = prepare(&p), over = ready && conduct(&p);
@@ -261,7 +279,7 @@ int sim_scenario(const char *path)
         print_nodes(&p, v);
         verdict = scenario_check(&s, v, METRICS_LEFT_OUT, stdout);
         if (!over)
-            printf("  FAILED: the run came to its end (at %.1f s, step %llu)\n", now_s(&p),
+            printf("  FAILED: the run came to its end (at %.1f s, step %llu)\n", play_now(&p),
                    (unsigned long long)p.top_step);
         verdict.failed += !over;
         printf("sleet-sim: %d passed, %d failed\n", verdict.passed, verdict.failed);

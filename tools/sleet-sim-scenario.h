@@ -22,6 +22,7 @@ struct trainer {
     sleet_time due, meets_until, ends_until; /* due: of the pending timer */
     bool armed, frozen, excused, late, based;
     uint64_t step, base, steps, returned, rounds;
+    struct scenario_course course;
     double coverage_sum, longest_wait, accuracy;
     double *waits; /* s */
     size_t wait_count, wait_room;
@@ -40,17 +41,21 @@ struct play {
     struct scenario_link link[SCENARIO_NODES_MAX]; /* now */
     sleet_time free_at[SCENARIO_NODES_MAX];        /* of the rate limit towards a node */
     uint8_t group[SCENARIO_NODES_MAX];
+    uint32_t down; /* nodes whose links are */
     int next_event;
     sleet_time event_at;
     uint64_t top_step;
 };
 
+double play_now(const struct play *); /* seconds of virtual time */
 bool trainers_open(struct play *); /* false after saying why */
 void trainers_close(struct play *);
 void trainer_start(struct trainer *, bool late);
 void trainer_stop(struct trainer *); /* killed */
 void trainer_reported(cluster *, uint32_t node, void *play);
 
-/* Play the file and print what came out: the exit status. */
+/* Play the file and print what came out: the exit status.  LEFT_OUT, after saying why, where
+ * the simulator lacks what the file needs. */
+#define SIM_SCENARIO_LEFT_OUT 3
 int sim_scenario(const char *path);
 #endif

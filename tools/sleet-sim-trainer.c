@@ -9,7 +9,6 @@
 #define LOOK MS(50)      /* between two looks at who is there */
 #define STEP_LEAST MS(1) /* virtual time of a local step */
 #define LAST_WAIT SEC(30)
-#define COVERED 0.5 /* a round that counts as "returned" */
 
 static void on_timer(sim *s, void *arg);
 
@@ -178,6 +177,7 @@ static void end(struct trainer *t)
     cluster *c = t->play->c;
     t->accuracy = learner_accuracy(&t->play->learner, cluster_values(c, t->node));
     t->phase = TRAINER_DONE;
+    scenario_course_end(&t->course, play_now(t->play));
     engine_detach(sim_engine(cluster_sim(c), t->node), cluster_set(c, t->node),
                   sim_now(cluster_sim(c)));
     sim_kick(cluster_sim(c), t->node);
@@ -189,6 +189,7 @@ void trainer_reported(cluster *c, uint32_t node, void *arg)
     struct trainer *t = &p->trainer[node];
     const struct cluster_report *r = cluster_report(c, node);
     sleet_time now = sim_now(cluster_sim(c));
+    double coverage = r->report.group_size > 1 ? r->report.coverage : 0;
     t->coverage_sum += r->report.coverage;
     t->rounds++;
     if (t->phase == TRAINER_ENDS) {
@@ -203,7 +204,8 @@ void trainer_reported(cluster *c, uint32_t node, void *arg)
     follow_job(t, r->report.round);
     if (t->step > p->top_step)
         p->top_step = t->step;
-    if (p->next_event == p->s->events && r->report.round > 0 && r->report.coverage >= COVERED)
+    scenario_course_round(&t->course, play_now(p), coverage, t->step + 2 >= p->top_step);
+    if (p->next_event == p->s->events && coverage >= SCENARIO_COVERED)
         t->returned++;
     if (t->step < p->sgd.steps) {
         begin_step(t);

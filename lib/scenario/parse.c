@@ -10,8 +10,8 @@ const char *const scenario_action_names[SCENARIO_ACTIONS] = {
     SCENARIO_ACTION_MAP(X)
 #undef X
 };
-static const bool action_takes_nodes[SCENARIO_ACTIONS] = {
-#define X(id, text, nodes, help) nodes,
+static const enum scenario_takes action_takes[SCENARIO_ACTIONS] = {
+#define X(id, text, takes, help) takes,
     SCENARIO_ACTION_MAP(X)
 #undef X
 };
@@ -101,25 +101,42 @@ static bool parse_groups(struct reader *r, const char *text, struct scenario_eve
                                      "partition 1 2 3 | 4");
 }
 
+static bool parse_clock(struct reader *r, const char *text, struct scenario_event *e)
+{
+    if (!parse_number(r, "clock", text, -1e6, 1e6, false, &e->seconds))
+        return false;
+    return e->seconds != 0 || reader_wrong(r, r->line, "clock 0 moves nothing; e.g. clock -3600");
+}
+
+static bool parse_operands(struct reader *r, const char *text, struct scenario_event *e)
+{
+    const char *name = scenario_action_names[e->action];
+    switch (action_takes[e->action]) {
+    case TAKES_GROUPS:
+        return parse_groups(r, text, e);
+    case TAKES_NODES:
+        return parse_nodes(r, name, text, "", &e->nodes);
+    case TAKES_SECONDS:
+        return parse_clock(r, text, e);
+    default:
+        return !*text || reader_wrong(r, r->line, "%s takes nothing more, not \"%s\"", name, text);
+    }
+}
+
 bool parse_action(struct reader *r, const char *text, struct scenario_event *e)
 {
-    size_t n = strcspn(text, " \t");
+    size_t n = strcspn(text, " \t"), used = 0;
     const char *rest = text + n + strspn(text + n, " \t");
+    char list[256] = "";
     for (int i = 0; i < SCENARIO_ACTIONS; i++) {
         const char *name = scenario_action_names[i];
-        if (strlen(name) != n || memcmp(name, text, n) != 0)
-            continue;
-        e->action = (enum scenario_action)i;
-        if (i == SCENARIO_PARTITION)
-            return parse_groups(r, rest, e);
-        if (action_takes_nodes[i])
-            return parse_nodes(r, name, rest, "", &e->nodes);
-        return !*rest || reader_wrong(r, r->line, "%s takes nothing more, not \"%s\"", name, rest);
+        if (strlen(name) == n && memcmp(name, text, n) == 0) {
+            e->action = (enum scenario_action)i;
+            return parse_operands(r, rest, e);
+        }
+        used += (size_t)snprintf(list + used, sizeof list - used, used ? ", %s" : "%s", name);
     }
-    return reader_wrong(r, r->line,
-                        "do = \"%s\": use kill, start, freeze, freeze-trainer, thaw, "
-                        "partition, heal or link",
-                        text);
+    return reader_wrong(r, r->line, "do = \"%s\": use one of %s", text, list);
 }
 
 static int find_metric(const char *text, size_t n)

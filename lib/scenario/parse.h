@@ -26,7 +26,7 @@ struct reader {
     uint32_t link_nodes;                   /* [link ...] */
     struct scenario_link all;              /* [link *], for nodes without their own */
     uint32_t own_link;                     /* nodes with a link of their own */
-    int link_line[SCENARIO_NODES_MAX], starts, starts_line;
+    int link_line[SCENARIO_NODES_MAX], starts, starts_line, nat_line;
 };
 
 /* Say what is wrong at a line; always false. */

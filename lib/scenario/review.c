@@ -34,12 +34,78 @@ static bool sound_link(struct reader *r, int line, const struct scenario_link *l
 
 static const struct scenario_link no_link;
 
-/* An event against the state that those before it leave. */
-static bool sound_event(struct reader *r, struct scenario_event *e, uint32_t *down,
-                        uint32_t *stopped, bool *parted)
+/* What the events so far have done. */
+struct state {
+    uint32_t killed, frozen, cut; /* nodes */
+    bool parted;
+};
+
+/* The nodes that an action is not for, with what they are then. */
+static uint32_t not_now(const struct scenario *s, const struct scenario_event *e,
+                        const struct state *st, const char **are)
 {
-    const char *act = e->action < SCENARIO_ACTIONS ? scenario_action_names[e->action] : "";
-    uint32_t wrong = 0;
+    const uint32_t killed = e->nodes & st->killed, frozen = e->nodes & st->frozen;
+    switch (e->action) {
+    case SCENARIO_KILL:
+    case SCENARIO_FREEZE:
+    case SCENARIO_FREEZE_TRAINER:
+        *are = killed ? "killed" : "frozen";
+        return killed ? killed : frozen;
+    case SCENARIO_THAW:
+        *are = killed ? "killed" : "running";
+        return e->nodes & ~st->frozen;
+    case SCENARIO_START:
+        *are = frozen ? "frozen" : "running";
+        return e->nodes & ~st->killed;
+    case SCENARIO_DOWN:
+        *are = "cut off";
+        return e->nodes & st->cut;
+    case SCENARIO_UP:
+        *are = "not cut off";
+        return e->nodes & ~st->cut;
+    case SCENARIO_REBIND:
+        *are = "behind no NAT ([nodes] nat)";
+        return e->nodes & ~s->nat;
+    default:
+        return 0;
+    }
+}
+
+static void follow(const struct scenario_event *e, struct state *st)
+{
+    switch (e->action) {
+    case SCENARIO_KILL:
+        st->killed |= e->nodes;
+        break;
+    case SCENARIO_START:
+        st->killed &= ~e->nodes;
+        break;
+    case SCENARIO_FREEZE:
+    case SCENARIO_FREEZE_TRAINER:
+        st->frozen |= e->nodes;
+        break;
+    case SCENARIO_THAW:
+        st->frozen &= ~e->nodes;
+        break;
+    case SCENARIO_DOWN:
+        st->cut |= e->nodes;
+        break;
+    case SCENARIO_UP:
+        st->cut &= ~e->nodes;
+        break;
+    case SCENARIO_PARTITION:
+    case SCENARIO_HEAL:
+        st->parted = e->action == SCENARIO_PARTITION;
+        break;
+    default:
+        break;
+    }
+}
+
+/* An event against the state that those before it leave. */
+static bool sound_event(struct reader *r, struct scenario_event *e, struct state *st)
+{
+    const char *are = "";
     if (e->action == SCENARIO_ACTIONS || e->when == WHEN_MISSING)
         return reader_wrong(r, e->line, "[event %s] needs %s", e->name,
                             e->when == WHEN_MISSING ? "at_s, at_step or after_s"
@@ -52,31 +118,13 @@ static bool sound_event(struct reader *r, struct scenario_event *e, uint32_t *do
     if (memcmp(&e->link, &no_link, sizeof no_link) != 0)
         return reader_wrong(r, e->line, "[event %s] changes a link only with do = link NODES",
                             e->name);
-    if (e->action == SCENARIO_KILL || e->action == SCENARIO_FREEZE ||
-        e->action == SCENARIO_FREEZE_TRAINER)
-        wrong = e->nodes & (*down | *stopped);
-    else if (e->action == SCENARIO_THAW)
-        wrong = e->nodes & ~*stopped;
-    else if (e->action == SCENARIO_START)
-        wrong = e->nodes & ~*down;
+    uint32_t wrong = not_now(r->s, e, st, &are);
     if (wrong)
-        return reader_wrong(r, e->line, "[event %s]: %s %d: the node is %s then", e->name, act,
-                            __builtin_ctz(wrong) + 1,
-                            wrong & *down      ? "killed"
-                            : wrong & *stopped ? "frozen"
-                                               : "running");
-    if (e->action == SCENARIO_HEAL && !*parted)
+        return reader_wrong(r, e->line, "[event %s]: %s %d: the node is %s then", e->name,
+                            scenario_action_names[e->action], __builtin_ctz(wrong) + 1, are);
+    if (e->action == SCENARIO_HEAL && !st->parted)
         return reader_wrong(r, e->line, "[event %s]: heal without a partition before it", e->name);
-    if (e->action == SCENARIO_KILL)
-        *down |= e->nodes;
-    else if (e->action == SCENARIO_START)
-        *down &= ~e->nodes;
-    else if (e->action == SCENARIO_FREEZE || e->action == SCENARIO_FREEZE_TRAINER)
-        *stopped |= e->nodes;
-    else if (e->action == SCENARIO_THAW)
-        *stopped &= ~e->nodes;
-    if (e->action == SCENARIO_PARTITION || e->action == SCENARIO_HEAL)
-        *parted = e->action == SCENARIO_PARTITION;
+    follow(e, st);
     return true;
 }
 
@@ -96,8 +144,7 @@ static void review_links(struct reader *r)
 void scenario_review(struct reader *r)
 {
     struct scenario *s = r->s;
-    uint32_t down = 0, stopped = 0;
-    bool parted = false;
+    struct state state = {0};
     if (s->nodes < 1) {
         reader_wrong(r, r->line, "[nodes] count is missing, e.g. count = 4");
         return;
@@ -111,12 +158,24 @@ void scenario_review(struct reader *r)
         reader_wrong(r, r->starts_line, "start_s has %d numbers for %g nodes", r->starts, s->nodes);
     if (s->expects == 0)
         reader_wrong(r, r->line, "[expect] is missing: what should come out? e.g. done = 1");
+    if (s->seeds > s->nodes)
+        reader_wrong(r, r->line, "[nodes] seeds = %g is more than count = %g", s->seeds, s->nodes);
+    if (known_nodes(r, r->nat_line, s->nat))
+        s->nat &= all_nodes(s);
     review_links(r);
     for (int i = 0; i < s->events; i++)
-        if (!sound_event(r, &s->event[i], &down, &stopped, &parted))
+        if (!sound_event(r, &s->event[i], &state))
             return;
     for (int i = 0; i < s->expects; i++)
         known_nodes(r, s->expect[i].line, s->expect[i].nodes);
+}
+
+bool scenario_has(const struct scenario *s, enum scenario_action action)
+{
+    for (int i = 0; i < s->events; i++)
+        if (s->event[i].action == action)
+            return true;
+    return false;
 }
 
 uint32_t scenario_steps(const struct scenario *s)

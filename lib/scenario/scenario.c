@@ -16,6 +16,7 @@ static const struct scenario_key job_keys[] = {
 static const struct scenario_key nodes_keys[] = {
     {"count", offsetof(struct scenario, nodes), 1, SCENARIO_NODES_MAX, true},
     {"rate_mbit", offsetof(struct scenario, rate_mbit), 0.1, 10000, false},
+    {"seeds", offsetof(struct scenario, seeds), 0, SCENARIO_NODES_MAX, true},
 };
 static const struct scenario_key link_keys[] = {
 #define X(field, low, high, whole)                                                                 \
@@ -95,11 +96,24 @@ static bool on_starts(struct reader *r, const char *value)
     return true;
 }
 
+static bool on_security(struct reader *r, const char *value)
+{
+    r->s->sealed = strcmp(value, "sealed") == 0;
+    return r->s->sealed || strcmp(value, "none") == 0 ||
+           reader_wrong(r, r->line, "security = \"%s\": use none or sealed", value);
+}
+
 static bool on_nodes(struct reader *r, const char *key, const char *value)
 {
     if (strcmp(key, "start_s") == 0)
         return on_starts(r, value);
-    return keys_only(r, nodes_keys, COUNT(nodes_keys), " start_s", key, value, r->s);
+    if (strcmp(key, "security") == 0)
+        return on_security(r, value);
+    if (strcmp(key, "nat") == 0) {
+        r->nat_line = r->line;
+        return parse_nodes(r, key, value, "", &r->s->nat);
+    }
+    return keys_only(r, nodes_keys, COUNT(nodes_keys), " start_s security nat", key, value, r->s);
 }
 
 static bool on_link(struct reader *r, const char *key, const char *value)

@@ -15,6 +15,7 @@
 #define SCENARIO_EXPECTS_MAX 32
 #define SCENARIO_NAME_MAX 40
 #define SCENARIO_TEXT_MAX 160
+#define SCENARIO_COVERED 0.5 /* coverage of a round that counts as one with others */
 
 /* X(field, lowest, highest, whole): all are numbers; 0: off. */
 #define SCENARIO_LINK_MAP(X)                                                                \
@@ -41,16 +42,23 @@
     X(min_nodes, 1, SCENARIO_NODES_MAX, true)  /* the trainers wait for so many, */         \
     X(min_wait_s, 0, 3600, false)  /* at most so long */
 
-/* X(id, text, takes nodes, what it does) */
+/* What follows the name of an action. */
+enum scenario_takes { TAKES_NOTHING, TAKES_NODES, TAKES_GROUPS, TAKES_SECONDS };
+
+/* X(id, text, takes, what it does) */
 #define SCENARIO_ACTION_MAP(X)                                                              \
-    X(KILL, "kill", true, "SIGKILL to daemon and trainer of these nodes")                   \
-    X(START, "start", true, "start them, again or for the first time")                      \
-    X(FREEZE, "freeze", true, "SIGSTOP to all their processes")                             \
-    X(FREEZE_TRAINER, "freeze-trainer", true, "SIGSTOP to their trainers only")             \
-    X(THAW, "thaw", true, "SIGCONT")                                                        \
-    X(PARTITION, "partition", true, "groups divided by |: nothing passes between them")     \
-    X(HEAL, "heal", false, "ends the partition")                                            \
-    X(LINK, "link", true, "the links towards them become those given in this section")
+    X(KILL, "kill", TAKES_NODES, "SIGKILL to daemon and trainer of these nodes")            \
+    X(START, "start", TAKES_NODES, "start them, again or for the first time")               \
+    X(FREEZE, "freeze", TAKES_NODES, "SIGSTOP to all their processes")                      \
+    X(FREEZE_TRAINER, "freeze-trainer", TAKES_NODES, "SIGSTOP to their trainers only")      \
+    X(THAW, "thaw", TAKES_NODES, "SIGCONT")                                                 \
+    X(PARTITION, "partition", TAKES_GROUPS, "groups divided by |: nothing passes between them") \
+    X(HEAL, "heal", TAKES_NOTHING, "ends the partition")                                    \
+    X(LINK, "link", TAKES_NODES, "the links towards them become those given in this section") \
+    X(DOWN, "down", TAKES_NODES, "their links go down: nothing passes, and no packet tells") \
+    X(UP, "up", TAKES_NODES, "and up again")                                                \
+    X(REBIND, "rebind", TAKES_NODES, "their NAT forgets its mapping; the next has another port") \
+    X(CLOCK, "clock", TAKES_SECONDS, "the wall clock of all nodes is moved, e.g. clock -3600")
 
 /* What can be expected; a value for each node, NAN where there is none. */
 #define SCENARIO_METRIC_MAP(X)                                                              \
@@ -62,6 +70,8 @@
     X(LONGEST_WAIT, "longest_wait_s", "of a step, rounds in which the node was frozen aside") \
     X(WAIT_P50, "wait_p50_ms", "median wait of a step")                                     \
     X(WAIT_P95, "wait_p95_ms", "its 95th percentile")                                       \
+    X(JOINED, "joined_s", "from a start to its first step with the job, coverage 0.9 or more; the worst start") \
+    X(GAP, "gap_s", "longest time between two rounds with others, of a node's life and to its end") \
     X(RETURNED, "returned", "rounds after the last event with a coverage of 0.5 or more")   \
     X(LOSS_LINK, "loss_link", "share of datagrams lost towards the node, by the link's counters") \
     X(LOSS_LEDGER, "loss_ledger", "the same, by sleetd's counters")                         \
@@ -120,6 +130,7 @@ struct scenario_event {
     uint32_t nodes;
     uint8_t group[SCENARIO_NODES_MAX]; /* PARTITION: of each node; a node not named is in 0 */
     struct scenario_link link;         /* LINK */
+    double seconds;                    /* CLOCK */
 };
 
 struct scenario_expect {
@@ -135,6 +146,9 @@ struct scenario {
     char about[SCENARIO_TEXT_MAX];
     double seed, limit_s; /* a run that takes longer has failed */
     double nodes, rate_mbit; /* rate_mbit: most a node sends */
+    double seeds; /* each node's list of peers is the first so many; 0: all */
+    bool sealed;  /* sessions are encrypted */
+    uint32_t nat; /* nodes behind a NAT, each behind its own */
     double start_s[SCENARIO_NODES_MAX]; /* when each node is started */
     struct scenario_link link[SCENARIO_NODES_MAX];
     struct scenario_workload workload;
@@ -149,9 +163,27 @@ struct scenario {
 bool scenario_read(struct scenario *, FILE *in, const char *path, FILE *errors);
 bool scenario_load(struct scenario *, const char *path, FILE *errors);
 
+/* Whether an event of this action is in the file. */
+bool scenario_has(const struct scenario *, enum scenario_action);
+
 /* Steps of a trainer and parameters of its model: what a simulation has to repeat. */
 uint32_t scenario_steps(const struct scenario *);
 uint32_t scenario_parameters(const struct scenario *);
+
+/* How a node fares among the others, step by step; all times in s on one clock.  Zero-filled at
+ * first. */
+struct scenario_course {
+    bool joined, met;
+    double started_at, met_at;
+    double joined_s, gap_s; /* METRIC_JOINED, METRIC_GAP; see scenario_course_values() */
+    bool measured;          /* gap_s */
+};
+void scenario_course_start(struct scenario_course *, double now); /* of a life of the node */
+/* A round of it has closed; alone: coverage 0.  in_step: it is where the job is. */
+void scenario_course_round(struct scenario_course *, double now, double coverage, bool in_step);
+void scenario_course_end(struct scenario_course *, double now); /* its trainer is done */
+/* NAN where there is no value: a node whose last life has not joined has no joined_s. */
+void scenario_course_values(const struct scenario_course *, double *joined_s, double *gap_s);
 
 /* Print one line for each expectation, "  ok: ..." or "  FAILED: ...", and count.  Metrics in
  * the mask `left_out` are said to be left out, and not counted. */

@@ -68,6 +68,51 @@ static void events_in_order(void)
     CHECK_EQ(s.event[2].link.loss, 1);
 }
 
+static void nodes_behind_nats_and_what_befalls_them(void)
+{
+    REQUIRE(read_text("[nodes]\ncount = 4\nseeds = 2\nnat = 3 4\nsecurity = sealed\n"
+                      "[event a]\nat_s = 1\ndo = rebind 3\n"
+                      "[event b]\nat_s = 2\ndo = down 1 4\n[event c]\nat_s = 3\ndo = up 4\n"
+                      "[event d]\nat_s = 4\ndo = clock -3600\n[expect]\njoined_s 3 <= 9\n"));
+    CHECK_EQ(s.seeds, 2);
+    CHECK_EQ(s.nat, 12);
+    CHECK(s.sealed);
+    CHECK_EQ(s.event[0].action, SCENARIO_REBIND);
+    CHECK_EQ(s.event[1].nodes, 9);
+    CHECK_EQ(s.event[3].action, SCENARIO_CLOCK);
+    CHECK_NEAR(s.event[3].seconds, -3600, 0);
+    CHECK(scenario_has(&s, SCENARIO_UP));
+    CHECK(!scenario_has(&s, SCENARIO_KILL));
+    REQUIRE(read_text("[nodes]\ncount = 4\nnat = *\nsecurity = none\n[expect]\ndone = 1\n"));
+    CHECK_EQ(s.nat, 15);
+    CHECK(!s.sealed);
+}
+
+/* Two lives: the first joins after 3 s, is alone for 10 s; the second never joins. */
+static void course_of_a_node(void)
+{
+    struct scenario_course c = {0};
+    double joined, gap;
+    scenario_course_values(&c, &joined, &gap);
+    CHECK(isnan(joined) && isnan(gap));
+    scenario_course_start(&c, 100);
+    scenario_course_round(&c, 101, 0, true); /* alone */
+    scenario_course_round(&c, 102, 0.95, false);
+    scenario_course_round(&c, 103, 0.95, true);
+    scenario_course_round(&c, 104, 0.3, true);
+    scenario_course_round(&c, 112, 0.6, true);
+    scenario_course_end(&c, 113);
+    scenario_course_values(&c, &joined, &gap);
+    CHECK_NEAR(joined, 3, 1e-12);
+    CHECK_NEAR(gap, 9, 1e-12); /* from 103 to 112 */
+    scenario_course_start(&c, 200); /* the time it was killed is no gap */
+    scenario_course_round(&c, 201, 0.6, true);
+    scenario_course_end(&c, 221);
+    scenario_course_values(&c, &joined, &gap);
+    CHECK(isnan(joined));
+    CHECK_NEAR(gap, 20, 1e-12);
+}
+
 static void expectations_and_their_worst(void)
 {
     static scenario_values v;
@@ -134,12 +179,21 @@ static void faults_are_named(void)
         {LEAST "[event a]\nat_s = 1\n", "[event a] needs do, e.g. do = freeze 3"},
         {LEAST "[event a]\ndo = freeze 3\n", "[event a] needs at_s, at_step or after_s"},
         {LEAST "[event a]\nat_s = 1\nat_step = 1\n", "has at_s already"},
-        {LEAST "[event a]\nat_s = 1\ndo = explode 1\n", "do = \"explode 1\": use kill, start"},
+        {LEAST "[event a]\nat_s = 1\ndo = explode 1\n", "do = \"explode 1\": use one of kill, start, freeze, "},
         {LEAST "[event a]\nat_s = 1\ndo = freeze\n", "freeze needs nodes, e.g. freeze 2 3"},
         {LEAST "[event a]\nat_s = 1\ndo = thaw 3\n", "thaw 3: the node is running then"},
         {LEAST "[event a]\nat_s = 1\ndo = start 3\n", "start 3: the node is running then"},
         {LEAST "[event a]\nat_s = 1\ndo = kill 2\n[event b]\nat_s = 2\ndo = freeze 2\n",
          "[event b]: freeze 2: the node is killed then"},
+        {LEAST "[event a]\nat_s = 1\ndo = up 2\n", "up 2: the node is not cut off then"},
+        {LEAST "[event a]\nat_s = 1\ndo = down 2\n[event b]\nat_s = 2\ndo = down 1 2\n",
+         "[event b]: down 2: the node is cut off then"},
+        {LEAST "[event a]\nat_s = 1\ndo = rebind 3\n", "rebind 3: the node is behind no NAT"},
+        {LEAST "[event a]\nat_s = 1\ndo = clock 0\n", "clock 0 moves nothing"},
+        {LEAST "[event a]\nat_s = 1\ndo = clock\n", "clock = \"\": a number from -1e+06"},
+        {"[nodes]\ncount = 4\nsecurity = some\n", "security = \"some\": use none or sealed"},
+        {"[nodes]\ncount = 4\nnat = 5\n[expect]\ndone = 1\n", "try.ini:3: node 5 is named"},
+        {"[nodes]\ncount = 4\nseeds = 5\n[expect]\ndone = 1\n", "seeds = 5 is more than count"},
         {LEAST "[event a]\nat_s = 1\ndo = heal\n", "heal without a partition"},
         {LEAST "[event a]\nat_s = 1\ndo = heal now\n", "heal takes nothing more"},
         {LEAST "[event a]\nat_s = 1\ndo = partition 1 2\n", "two groups divided by |"},
@@ -172,6 +226,8 @@ TEST_SUITE(scenario) = {
     TEST(least_file_has_defaults),
     TEST(links_of_all_and_of_some),
     TEST(events_in_order),
+    TEST(nodes_behind_nats_and_what_befalls_them),
+    TEST(course_of_a_node),
     TEST(expectations_and_their_worst),
     TEST(quantiles),
     TEST(faults_are_named),
