@@ -6,6 +6,7 @@
     X(cookie) \
     X(keys) \
     X(keyfile) \
+    X(common) \
     X(model) \
     X(member) \
     X(noise) \
