@@ -11,6 +11,7 @@
     X(member) \
     X(noise) \
     X(path) \
+    X(peer) \
     X(replay) \
     X(scenario) \
     X(strategy) \

@@ -20,6 +20,8 @@ struct replay {
  * before, one that is REPLAY_WINDOW or more behind the highest or more than REPLAY_JUMP_MAX
  * ahead of it; also when out of memory. */
 bool replay_check_and_set(struct replay *, uint64_t counter);
+/* The first counter of an empty window may be any. */
+static inline void replay_begin(struct replay *r, uint64_t first) { r->highest = first ? first - 1 : 0; }
 /* Empty again, its memory freed. */
 void replay_fini(struct replay *);
 #endif

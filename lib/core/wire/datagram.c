@@ -10,15 +10,20 @@ static void tag_of(uint8_t tag[WIRE_TAG_BYTES], const uint8_t *p, size_t n)
     le_store(tag + 8, h.high64, 8);
 }
 
+void datagram_header(uint8_t *dgram, const struct wire_header *h)
+{
+    dgram[0] = (uint8_t)(h->version << 4 | (h->type & 15));
+    memset(dgram + 1, 0, 3);
+    le_store(dgram + 4, h->index, 4);
+    le_store(dgram + 8, h->counter, 8);
+}
+
 size_t datagram_seal(uint8_t *dgram, size_t body_len, const struct wire_header *h)
 {
     if (body_len > WIRE_BODY_MAX)
         return 0;
     size_t n = WIRE_HEADER_BYTES + body_len;
-    dgram[0] = (uint8_t)(h->version << 4 | (h->type & 15));
-    memset(dgram + 1, 0, 3);
-    le_store(dgram + 4, h->index, 4);
-    le_store(dgram + 8, h->counter, 8);
+    datagram_header(dgram, h);
     tag_of(dgram + n, dgram, n);
     return n + WIRE_TAG_BYTES;
 }
@@ -31,14 +36,9 @@ static bool index_fits(uint8_t type, uint32_t index)
     return index != 0 || type == WIRE_CLOSE;
 }
 
-int datagram_open(const uint8_t *dgram, size_t n, struct wire_header *h, const uint8_t **body,
-                  size_t *len)
+int datagram_peek(const uint8_t *dgram, size_t n, struct wire_header *h)
 {
-    uint8_t tag[WIRE_TAG_BYTES];
     if (n < WIRE_HEADER_BYTES + WIRE_TAG_BYTES || n > WIRE_DATAGRAM_MAX)
-        return SLEET_EMALFORMED;
-    tag_of(tag, dgram, n - WIRE_TAG_BYTES);
-    if (memcmp(tag, dgram + n - WIRE_TAG_BYTES, WIRE_TAG_BYTES) != 0)
         return SLEET_EMALFORMED;
     *h = (struct wire_header){
         .version = dgram[0] >> 4,
@@ -50,11 +50,23 @@ int datagram_open(const uint8_t *dgram, size_t n, struct wire_header *h, const u
         return SLEET_EPROTO;
     if (dgram[1] || dgram[2] || dgram[3] || h->counter == 0)
         return SLEET_EMALFORMED;
-    if (h->type < WIRE_HELLO || h->type > WIRE_CLOSE || !index_fits(h->type, h->index))
+    if (h->type < WIRE_HELLO || h->type > WIRE_COOKIE || !index_fits(h->type, h->index))
+        return SLEET_EMALFORMED;
+    return SLEET_OK;
+}
+
+int datagram_open(const uint8_t *dgram, size_t n, struct wire_header *h, const uint8_t **body,
+                  size_t *len)
+{
+    uint8_t tag[WIRE_TAG_BYTES];
+    if (n < WIRE_HEADER_BYTES + WIRE_TAG_BYTES || n > WIRE_DATAGRAM_MAX)
+        return SLEET_EMALFORMED;
+    tag_of(tag, dgram, n - WIRE_TAG_BYTES);
+    if (memcmp(tag, dgram + n - WIRE_TAG_BYTES, WIRE_TAG_BYTES) != 0)
         return SLEET_EMALFORMED;
     *body = dgram + WIRE_HEADER_BYTES;
     *len = n - WIRE_HEADER_BYTES - WIRE_TAG_BYTES;
-    return SLEET_OK;
+    return datagram_peek(dgram, n, h);
 }
 
 uint64_t round_expand(uint64_t near, uint32_t low)

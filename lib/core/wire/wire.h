@@ -39,7 +39,9 @@ enum wire_type {
     WIRE_SUMMARY,
     WIRE_GROUP_REQ,
     WIRE_GROUP,
-    WIRE_CLOSE
+    WIRE_CLOSE,
+    WIRE_HELLO_DONE, /* wire/handshake.h, as COOKIE and, in sealed sessions, HELLO, HELLO_ACK */
+    WIRE_COOKIE
 };
 
 struct wire_header {
@@ -147,6 +149,11 @@ struct wire_close {
     uint8_t reason, version; /* CLOSE_LEAVE ... */
     uint16_t elements;
 };
+
+/* The header alone, WIRE_HEADER_BYTES. */
+void datagram_header(uint8_t *dgram, const struct wire_header *);
+/* Length, version and the header's fields; no tag is looked at.  As datagram_open(). */
+int datagram_peek(const uint8_t *, size_t, struct wire_header *);
 
 /* Write header and tag round the `body_len` bytes at dgram + WIRE_HEADER_BYTES.
  * `dgram` has room for WIRE_DATAGRAM_MAX.  Bytes of the datagram, or 0 when the
