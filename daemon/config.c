@@ -229,19 +229,16 @@ int config_load(struct config *c, int argc, char **argv)
 /* A list, a few items a line so that no line is too long. */
 static void print_list(const char *text, FILE *out)
 {
+    char item[512];
     size_t column = 0;
-    for (const char *p = text; *p;) {
-        p += strspn(p, ", \t");
-        size_t n = strcspn(p, ", \t");
-        if (n == 0)
-            break;
+    for (const char *p = text; (p = config_next_item(p, item, sizeof item));) {
+        size_t n = strlen(item);
         if (column && column + n > 150) {
             fputs("\n   ", out);
             column = 0;
         }
-        fprintf(out, column ? ", %.*s" : " %.*s", (int)n, p);
+        fprintf(out, column ? ", %s" : " %s", item);
         column += n + 2;
-        p += n;
     }
 }
 

@@ -16,6 +16,8 @@
       "UDP host:port; [host]:port for IPv6; no host: all addresses; port 0: any free one")  \
     X(CONTROL, "node", "control", TEXT, "", 0, 107,                                         \
       "path of the control socket; empty: $XDG_RUNTIME_DIR/sleet.sock or /tmp/sleet-UID.sock") \
+    X(ADVERTISE, "node", "advertise", ADVERTISED, "auto", 0, 0,                             \
+      "where others reach this node: host:port, interface, prefix/bits or auto; first match wins") \
     X(GSO, "node", "gso", SWITCH, "auto", 0, 0,                                             \
       "auto: bursts go to the kernel in one piece where it can cut them; off: one by one")  \
     X(RECEIVE_BUFFER, "node", "receive_buffer", NUMBER, "8388608", 4096, 1000000000,        \
@@ -82,6 +84,6 @@ bool config_wrong(const struct config *, int id, const char *format, ...)
 void config_print(const struct config *c, FILE *out);
 void config_free(struct config *c);
 
-/* Split "host:port", "[host]:port", ":port"; false if malformed.  `host` has room for 256. */
-bool config_split_address(const char *text, char host[256], char port[6]);
+/* The next item of a list into `item`, cut to `cap`; where to go on, or NULL after the last. */
+const char *config_next_item(const char *at, char *item, size_t cap);
 #endif

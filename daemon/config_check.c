@@ -1,5 +1,6 @@
 /* config_check.c - is each option's value allowed, and do they go together? */
 #include "config_rows.h"
+#include "address.h"
 #include "engine.h"
 #include <ctype.h>
 #include <errno.h>
@@ -9,37 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ADDRESS_MAX 180 /* bytes of host and port; it must fit a line */
 #define ALLOW_MAX (ENGINE_PEERS_MAX + 1)
 #define rows config_rows
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
-
-bool config_split_address(const char *text, char host[256], char port[6])
-{
-    const char *colon = strrchr(text, ':');
-    if (!colon || strlen(text) > ADDRESS_MAX)
-        return false;
-    const char *begin = text, *end = colon;
-    if (*begin == '[') {
-        if (end == begin || end[-1] != ']')
-            return false;
-        begin++;
-        end--;
-    } else if (memchr(begin, ':', (size_t)(end - begin))) {
-        return false;
-    }
-    for (const char *p = begin; p < end; p++) /* what host names and addresses are made of */
-        if (!isalnum((unsigned char)*p) && !strchr(".-_:%", *p))
-            return false;
-    size_t n = (size_t)(end - begin), digits = strspn(colon + 1, "0123456789");
-    if (n > 255 || digits < 1 || digits > 5 || colon[1 + digits] || atoi(colon + 1) > 65535)
-        return false;
-    memcpy(host, begin, n);
-    host[n] = '\0';
-    memcpy(port, colon + 1, digits + 1);
-    return true;
-}
 
 bool config_wrong(const struct config *c, int id, const char *format, ...)
 {
@@ -86,10 +60,10 @@ static bool check_number(struct config *c, int id)
 static bool check_peer(struct config *c, int id, const char *item)
 {
     char host[256], port[6];
-    if (config_split_address(item, host, port) && host[0] && atoi(port) != 0)
+    if (address_split(item, host, port) && host[0] && atoi(port) != 0)
         return true;
     return config_wrong(c, id, "\"%s\" is not host:port or [host]:port of at most %d bytes", item,
-                        ADDRESS_MAX);
+                        ADDRESS_TEXT_MAX);
 }
 
 static bool check_node_id(struct config *c, int id, const char *item)
@@ -110,20 +84,29 @@ static bool check_node_id(struct config *c, int id, const char *item)
     return true;
 }
 
+static bool check_advertised(struct config *c, int id, const char *item)
+{
+    struct address_rule rule;
+    return address_rule_parse(&rule, item) ||
+           config_wrong(c, id, "\"%s\" is neither auto, host:port, an interface's name nor prefix/bits",
+                        item);
+}
+
+const char *config_next_item(const char *p, char *item, size_t cap)
+{
+    p += strspn(p, ", \t");
+    size_t n = strcspn(p, ", \t");
+    snprintf(item, cap, "%.*s", (int)n, p);
+    return n ? p + n : NULL;
+}
+
 static bool check_list(struct config *c, int id,
                        bool (*check)(struct config *, int id, const char *item))
 {
     char item[512];
-    for (const char *p = c->text[id]; *p;) {
-        p += strspn(p, ", \t");
-        size_t n = strcspn(p, ", \t");
-        if (n == 0)
-            break;
-        snprintf(item, sizeof item, "%.*s", (int)n, p);
+    for (const char *p = c->text[id]; (p = config_next_item(p, item, sizeof item));)
         if (!check(c, id, item))
             return false;
-        p += n;
-    }
     return true;
 }
 
@@ -149,9 +132,9 @@ bool config_check(struct config *c, int id)
     case NUMBER:
         return check_number(c, id);
     case ADDRESS:
-        return config_split_address(t, host, port) ||
+        return address_split(t, host, port) ||
                config_wrong(c, id, "host:port, [host]:port or :port of at most %d bytes is needed, "
-                                "e.g. 127.0.0.1:7700", ADDRESS_MAX);
+                                "e.g. 127.0.0.1:7700", ADDRESS_TEXT_MAX);
     case TEXT:
         for (size_t i = 0; i < n; i++)
             if ((unsigned char)t[i] < ' ' || t[i] == ';')
@@ -171,6 +154,8 @@ bool config_check(struct config *c, int id)
         return check_list(c, id, check_peer);
     case IDS:
         return check_list(c, id, check_node_id);
+    case ADVERTISED:
+        return check_list(c, id, check_advertised);
     case PUBLIC_KEY:
         return check_public_key(c, id);
     case LEVEL:

@@ -11,6 +11,7 @@ enum config_type {
     SWITCH,
     PEERS, /* lists: separated by commas or blanks, continued on further lines */
     IDS,
+    ADVERTISED,
     PUBLIC_KEY,
     LEVEL
 };
@@ -27,7 +28,7 @@ extern const struct config_row config_rows[CONFIG_COUNT];
 
 static inline bool config_is_list(int id)
 {
-    return config_rows[id].type == PEERS || config_rows[id].type == IDS;
+    return config_rows[id].type >= PEERS && config_rows[id].type <= ADVERTISED;
 }
 
 /* "SLEET_SECTION_KEY". */

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -150,21 +151,20 @@ static bool read_peers(const struct daemon *d, sleet_addr *out, uint32_t *count)
     const struct config *c = d->config;
     char item[512];
     *count = 0;
-    for (const char *p = c->text[CONFIG_PEERS]; *p;) {
-        p += strspn(p, ", \t");
-        size_t n = strcspn(p, ", \t");
-        if (n == 0)
-            break;
-        snprintf(item, sizeof item, "%.*s", (int)n, p);
-        p += n;
+    for (const char *p = c->text[CONFIG_PEERS]; (p = config_next_item(p, item, sizeof item));) {
         const char *why = udp_resolve(&d->udp, item, &out[*count]);
         if (why) {
             fprintf(stderr, "sleetd: %s: job.peers: %s: %s%s\n", c->origin[CONFIG_PEERS], item, why,
                     d->udp.inet6 ? "" : " (this node listens on IPv4; listen on [::] for both)");
             return false;
         }
+        why = address_unreachable(&d->udp.bound, &out[*count]);
+        if (why) {
+            fprintf(stderr, "sleetd: %s: job.peers: %s: %s\n", c->origin[CONFIG_PEERS], item, why);
+            return false;
+        }
         char text[80];
-        udp_format(&out[*count], text);
+        address_format(&out[*count], text);
         if (strcmp(text, d->udp.address) == 0) /* this node itself */
             continue;
         if (++*count > ENGINE_PEERS_MAX) {
@@ -183,8 +183,10 @@ static bool make_engine(struct daemon *d, uint64_t seed)
                         .peers = peers, .rate_bps = (uint64_t)(d->config->rate_mbit * 1e6),
                         .keep_bytes = (uint64_t)(d->config->keep_mib * 1048576),
                         .log = logger_current()};
-    if (!read_peers(d, peers, &ec.peer_count))
+    if (!read_peers(d, peers, &ec.peer_count) ||
+        !address_advertise(&d->advertised, d->config, &d->udp, peers, ec.peer_count))
         return false;
+    memcpy(ec.advertised, d->advertised.at, sizeof ec.advertised);
     snprintf(ec.job, sizeof ec.job, "%s", d->config->text[CONFIG_NAME]);
     d->nodes_known = ec.peer_count + 1;
     d->started = d->now = loop_clock();

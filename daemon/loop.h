@@ -1,6 +1,7 @@
 /* loop.h - the daemon as a whole: one libev loop around one engine. */
 #ifndef DAEMON_LOOP_H
 #define DAEMON_LOOP_H
+#include "address.h"
 #include "control.h"
 #include "keys.h"
 
@@ -9,6 +10,7 @@ struct daemon {
     const struct keys *keys;
     engine *engine;
     struct udp udp;
+    struct address_choice advertised;
     struct control control;
     struct ev_loop *loop;
     ev_io udp_in, udp_out, timer_io;

@@ -106,6 +106,17 @@ static void add_silent(cJSON *root, const struct daemon *d)
     }
 }
 
+static void add_advertised(cJSON *root, const struct address_choice *a)
+{
+    cJSON *list = cJSON_AddArrayToObject(root, "advertised");
+    for (unsigned f = 0; f < ADDRESS_FAMILIES; f++) {
+        char text[80];
+        address_format(&a->at[f], text);
+        if (a->at[f].port)
+            cJSON_AddItemToArray(list, cJSON_CreateString(text));
+    }
+}
+
 char *status_json(const struct control *k)
 {
     const struct daemon *d = k->d;
@@ -120,6 +131,7 @@ char *status_json(const struct control *k)
     cJSON_AddStringToObject(root, "job", c->text[CONFIG_NAME]);
     cJSON_AddStringToObject(root, "security", c->text[CONFIG_SECURITY]);
     cJSON_AddStringToObject(root, "listen", d->udp.address);
+    add_advertised(root, &d->advertised);
     cJSON_AddStringToObject(root, "control", k->path);
     cJSON_AddNumberToObject(root, "uptime_s", (double)time_since(d->now, d->started) / 1e9);
     cJSON_AddBoolToObject(root, "left", d->left);
@@ -149,7 +161,7 @@ char *status_peers_json(const struct control *k)
         const engine_peer *p = &peers[i];
         char address[80];
         cJSON *o = cJSON_CreateObject();
-        udp_format(&p->addr, address);
+        address_format(&p->addr, address);
         add_id(o, "node_id", p->node_id);
         cJSON_AddStringToObject(o, "address", address);
         cJSON_AddBoolToObject(o, "alive", p->alive);

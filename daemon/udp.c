@@ -1,6 +1,7 @@
 /* udp.c - recvmmsg with GRO, GSO with a fall-back to sendmmsg. */
 #define _GNU_SOURCE 1
 #include "udp.h"
+#include "address.h"
 #include "log.h"
 #include "owner.h"
 #include <arpa/inet.h>
@@ -20,7 +21,7 @@
 #define UDP_GRO 104
 #endif
 
-static void from_sockaddr(sleet_addr *out, const struct sockaddr_storage *from)
+void udp_from_sockaddr(sleet_addr *out, const struct sockaddr_storage *from)
 {
     memset(out, 0, sizeof *out);
     if (from->ss_family == AF_INET) {
@@ -38,7 +39,7 @@ static void from_sockaddr(sleet_addr *out, const struct sockaddr_storage *from)
     }
 }
 
-static socklen_t to_sockaddr(const struct udp *u, const sleet_addr *to, struct sockaddr_storage *out)
+socklen_t udp_to_sockaddr(const struct udp *u, const sleet_addr *to, struct sockaddr_storage *out)
 {
     memset(out, 0, sizeof *out);
     if (u->inet6) {
@@ -54,27 +55,6 @@ static socklen_t to_sockaddr(const struct udp *u, const sleet_addr *to, struct s
     return sizeof a;
 }
 
-static bool is_v4(const sleet_addr *a)
-{
-    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
-    return memcmp(a->ip, prefix, 12) == 0;
-}
-
-void udp_format(const sleet_addr *a, char out[80])
-{
-    char ip[INET6_ADDRSTRLEN];
-    if (is_v4(a)) {
-        inet_ntop(AF_INET, a->ip + 12, ip, sizeof ip);
-        snprintf(out, 80, "%s:%u", ip, a->port);
-    } else {
-        inet_ntop(AF_INET6, a->ip, ip, sizeof ip);
-        if (a->scope)
-            snprintf(out, 80, "[%s%%%u]:%u", ip, a->scope, a->port);
-        else
-            snprintf(out, 80, "[%s]:%u", ip, a->port);
-    }
-}
-
 /* Look `text` up; family AF_UNSPEC, AF_INET or AF_INET6. */
 static const char *look_up(const char *text, int family, int flags, struct sockaddr_storage *out,
                            socklen_t *len)
@@ -83,7 +63,7 @@ static const char *look_up(const char *text, int family, int flags, struct socka
     struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_DGRAM,
                              .ai_flags = flags | AI_NUMERICSERV};
     struct addrinfo *list = NULL;
-    if (!config_split_address(text, host, port))
+    if (!address_split(text, host, port))
         return "not host:port";
     int error = getaddrinfo(host[0] ? host : NULL, port, &hints, &list);
     if (error)
@@ -101,7 +81,7 @@ const char *udp_resolve(const struct udp *u, const char *text, sleet_addr *out)
     const char *why = look_up(text, u->inet6 ? AF_UNSPEC : AF_INET, 0, &addr, &len);
     if (why)
         return why;
-    from_sockaddr(out, &addr);
+    udp_from_sockaddr(out, &addr);
     return NULL;
 }
 
@@ -159,7 +139,7 @@ bool udp_open(struct udp *u, const struct config *c, uint64_t seed)
         sleet_addr at;
         int error = errno;
         if (!why) {
-            from_sockaddr(&at, &addr);
+            udp_from_sockaddr(&at, &addr);
             if (error == EADDRINUSE)
                 owner_of_address(&at, owner, sizeof owner);
         }
@@ -169,11 +149,10 @@ bool udp_open(struct udp *u, const struct config *c, uint64_t seed)
             close(u->fd);
         return false;
     }
-    sleet_addr bound;
     len = sizeof addr;
     getsockname(u->fd, (struct sockaddr *)&addr, &len);
-    from_sockaddr(&bound, &addr);
-    udp_format(&bound, u->address);
+    udp_from_sockaddr(&u->bound, &addr);
+    address_format(&u->bound, u->address);
     u->buffers = malloc((size_t)UDP_BATCH * UDP_MESSAGE_MAX);
     if (!u->buffers)
         fprintf(stderr, "sleetd: out of memory\n");
@@ -246,7 +225,7 @@ uint32_t udp_receive(struct udp *u, engine *e, sleet_time now)
         size_t segment = read_control(u, &messages[i].msg_hdr, e, now);
         if (segment == 0 || segment > left)
             segment = left;
-        from_sockaddr(&addr, &from[i]);
+        udp_from_sockaddr(&addr, &from[i]);
         do {
             size_t len = left < segment ? left : segment;
             deliver(u, e, &addr, p, len, now);
@@ -311,11 +290,11 @@ static bool send_each(struct udp *u, const engine_burst *b, struct sockaddr_stor
 bool udp_send(struct udp *u, const engine_burst *b)
 {
     struct sockaddr_storage to;
-    if (!u->inet6 && !is_v4(&b->to)) {
+    if (!u->inet6 && !address_is_v4(&b->to)) {
         u->send_errors += b->count;
         return true;
     }
-    socklen_t len = to_sockaddr(u, &b->to, &to);
+    socklen_t len = udp_to_sockaddr(u, &b->to, &to);
     if (u->gso && b->count > 1) {
         if (try_gso(u, b, &to, len))
             return true;

@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "config.h"
 #include "engine.h"
+#include <sys/socket.h>
 
 #define UDP_BATCH 16                   /* messages a system call */
 #define UDP_MESSAGE_MAX 65536          /* bytes; coalesced by GRO */
@@ -19,7 +20,8 @@ struct udp {
     uint64_t emulated_drops;  /* datagrams dropped on purpose */
     uint64_t send_errors;     /* datagrams the kernel refused */
     uint32_t overflow_seen;   /* last SO_RXQ_OVFL */
-    char address[300];        /* host:port really bound */
+    sleet_addr bound;         /* to this really, with the port */
+    char address[80];         /* the same as text */
     uint8_t *buffers;         /* UDP_BATCH * UDP_MESSAGE_MAX */
 };
 
@@ -37,6 +39,8 @@ uint32_t udp_receive(struct udp *, engine *, sleet_time now);
  * Refused datagrams are counted and gone, as if lost. */
 bool udp_send(struct udp *, const engine_burst *);
 
-/* "a.b.c.d:port" or "[v6]:port". */
-void udp_format(const sleet_addr *, char out[80]);
+/* From IPv4 or IPv6. */
+void udp_from_sockaddr(sleet_addr *out, const struct sockaddr_storage *);
+/* In the socket's family; the length. */
+socklen_t udp_to_sockaddr(const struct udp *, const sleet_addr *, struct sockaddr_storage *out);
 #endif

@@ -14,6 +14,7 @@ typedef struct engine_config {
     char job[64];
     const sleet_addr *peers; /* copied; own address may be among them (found by node id) */
     uint32_t peer_count;     /* at most ENGINE_PEERS_MAX */
+    sleet_addr advertised[2]; /* where others may reach this node: IPv4, IPv6; port 0: not known */
     uint32_t members_max;    /* nodes there is room for, this one included; at most 1,024 */
     uint32_t window;         /* W: rounds kept open for others, 4 */
     uint32_t absent_rounds;  /* K: rounds without a trainer until nobody waits for it, 3 */
