@@ -186,7 +186,9 @@ typedef struct sleet_round_options {
     X(SLEET_DEADLINE, 1, "deadline")         /* closed by the caller's deadline */          \
     X(SLEET_LOW_COVERAGE, 2, "low-coverage") /* below least_coverage */                     \
     X(SLEET_JOINING, 3, "joining")           /* weight 0: took the others' model */         \
-    X(SLEET_ALONE, 4, "alone")               /* ahead of all others: nothing exchanged */
+    X(SLEET_ALONE, 4, "alone")               /* ahead of all others: nothing exchanged */      \
+    X(SLEET_PARKED, 5, "parked")             /* cut off: no progress, the caller's own values; \
+                                                a trainer should not count its last step */
 
 enum {
 #define SLEET_X(name, bit, text) name = 1u << bit,

@@ -248,6 +248,7 @@ int main(int argc, char **argv)
                                 .seed = o.seed,
                                 .rate_bps = o.rate_bps,
                                 .repair_off = o.repair_off,
+                                .go_on_isolated = true,
                                 .link = {.delay = (sleet_duration)(o.delay_ms * 1e6),
                                          .jitter = (sleet_duration)(o.jitter_ms * 1e6),
                                          .loss = o.loss}};

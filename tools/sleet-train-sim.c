@@ -30,7 +30,8 @@ static struct sim_config network(const struct train_options *o)
     struct sim_config c = {.nodes = o->sim,
                            .seed = o->seed,
                            .link = {.delay = MS(1), .jitter = US(200)},
-                           .repair_off = o->no_repair};
+                           .repair_off = o->no_repair,
+                           .go_on_isolated = true}; /* what loss does is the question */
     if (o->burst > 0) {
         c.link.ge_r = 1 / o->burst;
         c.link.ge_p = o->loss * c.link.ge_r / (1 - o->loss);

@@ -22,6 +22,7 @@ static void set_default(engine_config *c)
     DEFAULT(budget_max, SEC(10));
     DEFAULT(budget_first, MS(500));
     DEFAULT(join_wait, SEC(3));
+    DEFAULT(merge_rounds, 4);
 #undef DEFAULT
 }
 

@@ -88,6 +88,10 @@ int engine_start(engine *, int set, const engine_start_args *, sleet_time now);
  * an EVENT_ROUND with error SLEET_ECANCELED follows if one was open. */
 int engine_cancel(engine *, int set, sleet_time now);
 
+/* The operator's word: the members that can be heard are all there are.  Sets that were parked or
+ * paused go on, in a lineage of their own; returns how many. */
+uint32_t engine_resume(engine *, sleet_time now);
+
 /* Say good-bye to all peers; afterwards only CLOSE is sent. */
 void engine_leave(engine *, sleet_time now);
 

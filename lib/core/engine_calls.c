@@ -109,7 +109,8 @@ int engine_register(engine *e, const char *name, sleet_payload payload, const en
     s->attached = true;
     s->established = false; /* new values: they count once they are the job's */
     s->schema_differs = false;
-    s->low_in_a_row = 0;
+    s->low_in_a_row = s->apart.low = 0;
+    s->apart.isolated = s->apart.looked = false;
     for (uint32_t i = 1; i < e->view.n; i++)
         e->members[i].sets[s->handle].differs = false;
     member_ping_all(e, now);
@@ -153,6 +154,17 @@ int engine_cancel(engine *e, int handle, sleet_time now)
         memset(&s->report, 0, sizeof s->report);
     }
     return SLEET_OK;
+}
+
+uint32_t engine_resume(engine *e, sleet_time now)
+{
+    struct env env = engine_env(e);
+    uint32_t n = 0;
+    e->now = now;
+    for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
+        if (e->sets[i].used && e->sets[i].attached)
+            n += set_resume(&e->sets[i], &env, now);
+    return n;
 }
 
 void engine_leave(engine *e, sleet_time now)

@@ -85,23 +85,26 @@ static void learn_set(engine *e, struct member *m, const struct wire_ping_set *p
     struct set *s = engine_set_by_hash(e, p->hash);
     if (!s)
         return;
-    struct member_set now = m->sets[s->handle];
+    struct member_set now = m->sets[s->handle], before = now;
+    struct env env = engine_env(e);
     now.matches = true;
     now.attached = (p->flags & PING_ATTACHED) != 0;
     now.established = (p->flags & PING_ESTABLISHED) != 0;
+    now.parked = (p->flags & PING_PARKED) != 0;
+    now.paused = (p->flags & PING_PAUSED) != 0;
+    now.merged = (p->flags & PING_MERGED) != 0;
     now.lineage = p->lineage;
+    now.parent = p->parent;
+    now.forked_at = p->forked_at;
+    now.weight = p->weight;
+    now.weight_as_of = p->round;
     now.round_as_of = s->own_round;
     if (p->round >= now.round) {
         now.closed = (p->flags & PING_CLOSED) != 0;
         now.round = p->round;
     }
     view_learn(&e->view, m, (uint32_t)s->handle, &now);
-    bool heavier = p->round > s->own_round || (p->round == s->own_round && p->lineage < s->lineage);
-    if (s->established && now.established && p->lineage != s->lineage && heavier) {
-        s->established = false;
-        LOG(&e->config.log, LOG_WARN, FAULT_NONE, "lineage-yields", F_X("to", m->node_id),
-            F_S("set", s->layout.name));
-    }
+    set_meet(s, &env, &before, &m->sets[s->handle], e->now);
 }
 
 void member_recv_ping(engine *e, struct member *m, const uint8_t *body, size_t len)
@@ -132,7 +135,8 @@ void member_recv_ping(engine *e, struct member *m, const uint8_t *body, size_t l
 
 static void send_ping(engine *e, struct member *m, bool request)
 {
-    uint8_t body[256];
+    uint8_t body[20 + 48 * WIRE_PING_SETS_MAX];
+    const struct env env = engine_env(e);
     struct wire_ping p = {.time = micros(e->now),
                           .echo = m->echo,
                           .hold = m->echo ? (uint32_t)(time_since(e->now, m->echo_at) / 1000) : 0,
@@ -145,8 +149,16 @@ static void send_ping(engine *e, struct member *m, bool request)
         struct wire_ping_set *w = &p.sets[p.n++];
         w->hash = s->layout.hash;
         w->round = s->own_round;
-        w->lineage = s->established ? s->lineage : 0;
-        w->flags = (uint8_t)((s->attached ? PING_ATTACHED : 0) |
+        if (s->established && s->attached) {
+            w->lineage = s->lineage;
+            w->parent = s->parent;
+            w->forked_at = s->forked_at;
+            w->weight = s->weight;
+            w->flags = (uint8_t)((s->apart.isolated ? PING_PAUSED : 0) |
+                                 (s->apart.merged ? PING_MERGED : 0));
+        }
+        w->flags |= (uint8_t)((s->attached ? PING_ATTACHED : 0) |
+                             (set_parked(s, &env) ? PING_PARKED : 0) |
                              (s->established && s->attached ? PING_ESTABLISHED : 0) |
                              (s->open ? 0 : PING_CLOSED) | (m->sets[i].differs ? PING_DIFFERS : 0));
     }

@@ -170,9 +170,10 @@ static const struct group *newest_group(const struct set *s)
  * would fit into one. */
 static void announce_changes(engine *e)
 {
+    const struct env env = engine_env(e);
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++) {
         struct set *s = &e->sets[i];
-        uint8_t state = (uint8_t)(s->attached | s->established << 1);
+        uint8_t state = (uint8_t)(s->attached | s->established << 1 | set_parked(s, &env) << 2);
         if (!s->used ||
             (s->announced == state && (!s->announce_more || time_before(e->now, s->announce_at))))
             continue;

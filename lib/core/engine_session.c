@@ -129,6 +129,8 @@ void session_recv_close(engine *e, struct member *m, const uint8_t *body, size_t
     m->hello_at = time_add(e->now, HELLO_GAP_MAX);
     member_timer(e, m);
     m->left = c.reason == CLOSE_LEAVE;
+    for (uint32_t i = 0; m->left && i < ENGINE_SETS_MAX; i++)
+        set_forget(&e->sets[i], m->node_id);
     LOG(&e->config.log, m->left ? LOG_INFO : LOG_WARN, FAULT_REMOTE, "member-closed",
         F_X("node", m->node_id), F_U("reason", c.reason), F_U("version", c.version),
         F_U("elements", c.elements));

@@ -232,6 +232,9 @@ static engine *node_engine(sim *s, uint32_t node)
                             .budget_first = c->budget_first,
                             .join_wait = c->join_wait,
                             .repair_off = c->repair_off,
+                            .on_partition = c->part_continue ? PARTITION_CONTINUE : PARTITION_PARK,
+                            .merge_rounds = c->merge_rounds,
+                            .go_on_isolated = c->go_on_isolated,
                             .log = c->log};
     for (uint32_t i = 0; i < (c->seeds ? c->seeds : c->nodes); i++)
         if (i != node)

@@ -58,6 +58,7 @@ static void check_cell(const struct cell *cell)
     struct sim_config config = {.nodes = cell->nodes,
                                 .seed = test_seed(),
                                 .repair_off = true,
+                                .go_on_isolated = true,
                                 .link = {.delay = US(200), .loss = cell->loss}};
     sleet_rng rng = {test_seed()};
     struct sums sums = {0};

@@ -96,7 +96,7 @@ static void members_come_and_go(void)
 static bool counts(const struct member *m)
 {
     const struct member_set *s = &m->sets[0];
-    return m->alive && s->matches && s->attached && s->established;
+    return m->alive && s->matches && s->attached && s->established && !s->parked;
 }
 
 static struct member_rounds plain_rounds(const struct view *v, uint64_t lineage)
@@ -134,6 +134,19 @@ static bool same_furthest(struct view *v)
            (got && want && got->round == want->round && got->lineage == want->lineage);
 }
 
+static bool same_heaviest(struct view *v)
+{
+    const struct member_set *got = view_heaviest(v, 0), *want = NULL;
+    for (uint32_t i = 1; i < v->n; i++) {
+        const struct member_set *s = &v->members[i].sets[0];
+        if (counts(&v->members[i]) &&
+            (!want || lineage_heavier(s->weight, s->lineage, want->weight, want->lineage)))
+            want = s;
+    }
+    return (!got && !want) ||
+           (got && want && got->weight == want->weight && got->lineage == want->lineage);
+}
+
 /* What is kept up to date is what a look at all members gives. */
 static void rounds_agree_with_a_plain_count(void)
 {
@@ -159,6 +172,10 @@ static void rounds_agree_with_a_plain_count(void)
             now.attached = false;
         else if (what < 193)
             now.lineage = 1 + rng_below(&rng, 2);
+        else if (what < 196)
+            now.parked = !now.parked;
+        now.weight += rng_below(&rng, 4);
+        now.weight -= what == 197 && now.weight > 9 ? 9 : 0;
         now.closed = rng_below(&rng, 2) != 0;
         view_learn(&v, m, 0, &now);
         uint64_t lineage = rng_below(&rng, 3);
@@ -166,6 +183,7 @@ static void rounds_agree_with_a_plain_count(void)
         wrong += got.n != want.n || got.highest != want.highest || got.second != want.second ||
                  got.joined != want.joined;
         wrong += !same_furthest(&v);
+        wrong += !same_heaviest(&v);
     }
     CHECK_EQ(wrong, 0);
     view_fini(&v);

@@ -23,6 +23,9 @@ typedef struct engine_config {
     sleet_duration ping;     /* 1 s */
     sleet_duration budget_min, budget_max, budget_first; /* 20 ms, 10 s, 500 ms */
     sleet_duration join_wait; /* a newcomer founds a job only after this long without others, 3 s */
+    enum { PARTITION_PARK, PARTITION_CONTINUE } on_partition; /* of the smaller side */
+    uint32_t merge_rounds; /* sides apart for fewer are averaged where they meet, 4 */
+    bool go_on_isolated;   /* also after 10 rounds in a row of low coverage */
     bool repair_off;          /* experiments: gather holes are not asked for again */
     log_sink log;
 } engine_config;

@@ -110,7 +110,7 @@ void view_changed(struct view *v)
 
 static bool counts(const struct member *m, const struct member_set *s)
 {
-    return m->alive && s->matches && s->attached && s->established;
+    return m->alive && s->matches && s->attached && s->established && !s->parked;
 }
 
 void view_set_alive(struct view *v, struct member *m, bool alive)
@@ -151,6 +151,9 @@ static void count_in(const struct view *v, struct view_rounds *r, uint32_t slot,
     uint64_t open = member_open_round(s);
     if (!best || s->round > best->round || (s->round == best->round && s->lineage < best->lineage))
         r->furthest = slot;
+    best = r->heaviest ? said(v, r->heaviest, set) : NULL;
+    if (!best || lineage_heavier(s->weight, s->lineage, best->weight, best->lineage))
+        r->heaviest = slot;
     if (s->lineage != r->lineage)
         return;
     r->n += new;
@@ -171,9 +174,11 @@ void view_learn(struct view *v, struct member *m, uint32_t set, const struct mem
     bool did = counts(m, s);
     *s = *now;
     bool does = counts(m, s);
-    if (old.attached != s->attached || old.matches != s->matches || did != does)
+    if (old.attached != s->attached || old.matches != s->matches || did != does ||
+        old.lineage != s->lineage)
         v->generation++;
     if (did && (!does || old.lineage != s->lineage || old.round > s->round ||
+                old.weight > s->weight ||
                 member_open_round(&old) > member_open_round(s)))
         v->rounds[set].valid = false;
     else if (does && v->rounds[set].valid)
@@ -209,6 +214,12 @@ const struct member_set *view_furthest(struct view *v, uint32_t set)
 {
     const struct view_rounds *r = rounds_of(v, set, v->rounds[set].lineage);
     return r->furthest ? said(v, r->furthest, set) : NULL;
+}
+
+const struct member_set *view_heaviest(struct view *v, uint32_t set)
+{
+    const struct view_rounds *r = rounds_of(v, set, v->rounds[set].lineage);
+    return r->heaviest ? said(v, r->heaviest, set) : NULL;
 }
 
 uint64_t members_joining_round(const struct member *m, uint32_t n, uint32_t set)

@@ -26,9 +26,15 @@ struct member_set {
     bool attached;          /* a trainer is there */
     bool established;       /* it holds the job's model, lineage says which */
     bool closed;            /* `round` has closed there */
+    bool parked;            /* cut off: it takes part in no round */
+    bool paused;            /* it changes nothing of its values */
+    bool merged;            /* its values came to the lineage by averaging */
     uint64_t round;         /* newest round its trainer joined */
     uint64_t round_as_of;   /* this node's own round when it last said so */
     uint64_t lineage;
+    uint64_t parent, forked_at; /* the lineage that it was forked from, in which round; 0: none */
+    uint64_t weight;            /* contributions averaged since the founding */
+    uint64_t weight_as_of;      /* its round then */
     uint32_t silent_rounds; /* in a row without any contribution to this node */
     sleet_time ask_at;      /* not to be asked for a group before */
     double coverage;        /* long-run share of its fragments in our commits */
@@ -66,7 +72,14 @@ static inline uint64_t member_open_round(const struct member_set *s)
     return s->round + (s->closed ? 1 : 0);
 }
 
-/* Rounds of the established members of a lineage: how many, the highest open
+/* Of two models one is kept: that of more contributions, of equal ones that with the lower id. */
+static inline bool lineage_heavier(uint64_t weight, uint64_t lineage, uint64_t than_weight,
+                                   uint64_t than_lineage)
+{
+    return weight > than_weight || (weight == than_weight && lineage < than_lineage);
+}
+
+/* Rounds of the established members of a lineage, but for the parked: how many, the highest open
  * round and the second-highest (equal to the highest when only one is there),
  * and the highest that a trainer of theirs has joined. */
 struct member_rounds {
@@ -89,7 +102,7 @@ struct view {
         uint32_t n;              /* members */
         uint64_t joined;         /* highest round of theirs */
         uint32_t first, second;  /* slots of the highest open rounds, 0: none */
-        uint32_t furthest;       /* slot that view_furthest() means, 0: none */
+        uint32_t furthest, heaviest; /* slots that view_furthest() ... mean, 0: none */
     } rounds[MEMBER_SETS_MAX];
 };
 
@@ -126,9 +139,10 @@ void view_learn(struct view *, struct member *, uint32_t set, const struct membe
 void view_answer(struct view *, struct member *);
 
 struct member_rounds view_rounds(struct view *, uint32_t set, uint64_t lineage);
-/* The established member whose lineage is to be joined: the one furthest on, ties to the
- * lower lineage; NULL when there is none. */
+/* The established member furthest on, and the one whose lineage is to be joined; NULL when there
+ * is none.  The parked do not count. */
 const struct member_set *view_furthest(struct view *, uint32_t set);
+const struct member_set *view_heaviest(struct view *, uint32_t set);
 /* The highest open round among those with a trainer but without the job's model. */
 uint64_t members_joining_round(const struct member *, uint32_t n, uint32_t set);
 #endif

@@ -37,25 +37,68 @@ void set_copy_fragment(const struct set *s, uint32_t fragment, const void *const
  * while they may be read; a slice a call, true when all is done. */
 static bool wind_up(struct set *s, struct round *r, const struct env *e)
 {
-    if (r->got_n == s->layout.fragments)
+    if (r->got_n == s->layout.fragments && !r->withheld)
         return true;
     for (uint32_t i = 0; i < SLICE_FRAGMENTS && r->wound_up < s->layout.fragments; i++) {
         uint32_t f = r->wound_up++;
-        owner_wind_up(s, r, e, f);
+        if (!r->withheld)
+            owner_wind_up(s, r, e, f);
         if (r->held[f].weight == 0)
             set_copy_fragment(s, f, r->send, r->result);
     }
     return r->wound_up == s->layout.fragments;
 }
 
-/* The deadline, less what the end of a large round may take: half a byte a nanosecond. */
+/* The deadline, less what the filling of so much may take: half a byte a nanosecond. */
+sleet_time set_fill_by(sleet_time started, sleet_time deadline, uint32_t fragments)
+{
+    sleet_duration whole = time_since(deadline, started);
+    sleet_duration lead = (sleet_duration)fragments * FRAGMENT_ELEMENTS * 8;
+    if (lead < MS(1))
+        return deadline;
+    return time_add(deadline, -(lead < whole / 4 ? lead : whole / 4));
+}
+
 sleet_time set_last_call(const struct set *s, const struct round *r)
 {
-    sleet_duration whole = time_since(r->deadline, r->started);
-    sleet_duration lead = (sleet_duration)(s->layout.fragments - r->got_n) * FRAGMENT_ELEMENTS * 8;
-    if (lead < MS(1))
-        return r->deadline;
-    return time_add(r->deadline, -(lead < whole / 4 ? lead : whole / 4));
+    return set_fill_by(r->started, r->deadline, s->layout.fragments - r->got_n);
+}
+
+/* The caller shall keep its own values. */
+static void withhold(const struct set *s, struct round *r)
+{
+    r->withheld = true;
+    r->wound_up = r->filled = 0;
+    memset(r->held, 0, s->layout.fragments * sizeof *r->held);
+}
+
+/* Less than was asked for, or nothing of others where there are some. */
+static bool covers_little(const struct round *r)
+{
+    return r->covered < r->least_coverage || (r->expected > 1 && r->covered * r->expected < 1.01);
+}
+
+static uint32_t contributors(const struct group *g)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->n; i++)
+        n += g->members[i].contributes;
+    return n;
+}
+
+/* A joiner has the others' model now, and what they have averaged. */
+static void take_lineage(struct set *s, const struct round *r, const struct env *e)
+{
+    const struct member_set *ms = view_heaviest(e->view, (uint32_t)s->handle);
+    if (!ms)
+        return;
+    uint64_t since = r->number > ms->weight_as_of ? r->number - ms->weight_as_of : 0;
+    s->established = true;
+    s->lineage = ms->lineage;
+    s->parent = ms->parent;
+    s->forked_at = ms->forked_at;
+    s->weight = ms->weight + since * contributors(&r->group);
+    s->apart.merged = false;
 }
 
 /* Contributors over nodes expected, the mean over the elements; own values count one. */
@@ -79,24 +122,35 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
     r->closing = true;
     if (error == SLEET_OK && !wind_up(s, r, e))
         return; /* set_expire() goes on */
-    if (error == SLEET_OK)
+    if (error == SLEET_OK && !r->withheld)
         held_merge(s, r);
-    bool whole = r->filled == s->layout.fragments;
+    bool whole = r->filled == s->layout.fragments, joins = !s->established;
+    if (!r->withheld)
+        r->covered = coverage(s, r);
+    if (error == SLEET_OK && !r->withheld && s->apart.isolated && covers_little(r)) {
+        withhold(s, r);
+        if (!wind_up(s, r, e))
+            return;
+    }
     sleet_report p = {.round = r->number,
                       .skipped = r->skipped,
                       .group_size = r->group.n,
                       .expected = r->expected,
                       .flags = r->flags,
                       .elapsed_ns = time_since(now, r->started)};
-    p.coverage = coverage(s, r);
+    p.coverage = r->covered;
     if (p.coverage < r->least_coverage)
         p.flags |= SLEET_LOW_COVERAGE;
     if (whole && p.coverage >= 1.0)
         p.flags |= SLEET_COMPLETE;
-    if (!s->established) {
+    if (r->withheld)
+        p.flags |= SLEET_PARKED;
+    if (joins) {
         p.flags |= SLEET_JOINING;
-        if (whole && error == SLEET_OK && set_heaviest_lineage(s, e, &s->lineage))
-            s->established = true;
+        if (whole && error == SLEET_OK && !r->withheld)
+            take_lineage(s, r, e);
+    } else if (error == SLEET_OK) {
+        s->weight += (1 + r->skipped) * contributors(&r->group);
     }
     ledger_side g = {0};
     ledger_gather(r, &g);
@@ -118,4 +172,6 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
         if ((int)i != r->self && r->contributes && r->lane[i].scatter_pos < r->lane[i].share)
             r->lane[i].summary_due = true;
     set_report(s, error, &p);
+    if (error == SLEET_OK && (!joins || s->established))
+        set_note_coverage(s, e, covers_little(r));
 }

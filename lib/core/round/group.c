@@ -14,7 +14,7 @@ static bool takes_part(const struct member *m, int set)
 
 bool set_heaviest_lineage(const struct set *s, const struct env *e, uint64_t *lineage)
 {
-    const struct member_set *ms = view_furthest(e->view, (uint32_t)s->handle);
+    const struct member_set *ms = view_heaviest(e->view, (uint32_t)s->handle);
     if (ms)
         *lineage = ms->lineage;
     return ms != NULL;
@@ -73,13 +73,13 @@ bool set_group(const struct set *s, const struct env *e, uint64_t number, struct
     const struct member_set *furthest = view_furthest(e->view, (uint32_t)s->handle);
     if (has_cells(e) && !s->established && furthest && furthest->round < number)
         return false; /* as below, but found without a look at all */
-    view[n++] = listed(&e->members[0], 0, s->attached && s->established);
+    view[n++] = listed(&e->members[0], 0, s->attached && s->established && !set_parked(s, e));
     for (uint32_t i = 1; i < e->view->n; i++) {
         const struct member *m = &e->members[i];
         const struct member_set *ms = &m->sets[s->handle];
         if (!takes_part(m, s->handle))
             continue;
-        bool same = !lowest && ms->established && ms->lineage == lineage;
+        bool same = !lowest && ms->established && !ms->parked && ms->lineage == lineage;
         view[n++] = listed(m, i, same || m->node_id == lowest);
     }
     cell.n = (uint8_t)cell_select(view, n, e->members[0].node_id, number, &cell.cell_bits);

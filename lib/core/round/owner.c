@@ -229,7 +229,8 @@ static uint64_t needed(const struct set *s, const struct round *r, const struct 
         }
         const struct member *m = &e->members[g->slot];
         if (m->alive && m->boot_id == g->boot_id && counts_on_us(s, r, i) &&
-            m->sets[s->handle].attached && set_takes_part_lately(s, e, m, r->number))
+            m->sets[s->handle].attached && !m->sets[s->handle].parked &&
+            set_takes_part_lately(s, e, m, r->number))
             need |= BIT(i);
     }
     return need;

@@ -13,6 +13,7 @@
 #define ROUND_H
 #include "base/config.h"
 #include "base/stats.h"
+#include "member/common.h"
 #include "member/member.h"
 #include "round/budget.h"
 #include "strategy/strategy.h"
@@ -24,6 +25,7 @@
 #define SET_HISTORY 64
 #define SET_UNTOLD 0x80
 #define KNOWN_GROUPS 8 /* of others, a set */
+#define ISOLATED_AFTER 10 /* rounds of low coverage in a row */
 
 struct owner_side {
     /* By number: 0..share-1 is the node's own share; then foreign fragments, given to this node
@@ -85,6 +87,8 @@ struct round {
     int self; /* own rank */
     bool joined, closing, closed, exact, contributes;
     bool mixed; /* members pinned different groups */
+    bool withheld; /* the result is not to be used: own values instead */
+    double covered;
     uint32_t wound_up; /* fragments done with while closing */
     double weight, least_coverage;
     uint32_t quorum, expected, flags;
@@ -113,6 +117,24 @@ struct round {
     bool idle;              /* there is no data for anybody; as long as it is not touched */
 };
 
+/* Whether the members that share the model are cut apart; apart.c. */
+struct apart {
+    struct common common;
+    bool minor;                   /* too few of them can be heard */
+    sleet_time since;             /* since when */
+    uint64_t round;               /* own round then */
+    bool merged;                  /* as PING_MERGED */
+    bool waits;                   /* for the one that decides for the lineage */
+    sleet_time waits_since;
+    bool renumber;                /* the lineage joined has round numbers of its own */
+    bool isolated;                /* rounds were of low coverage too often: values stay as they are */
+    uint64_t isolated_at;         /* own round then */
+    uint32_t low;                 /* rounds of low coverage in a row */
+    bool looked;                  /* at this generation of the view, and need not before look_at */
+    uint32_t generation;
+    sleet_time look_at;
+};
+
 struct set {
     bool used, attached, established;
     uint8_t announced; /* attached and established as last told to the others; SET_UNTOLD:
@@ -121,6 +143,9 @@ struct set {
     bool announce_all;     /* to everybody, not to the group of the newest round only */
     sleet_time announce_at;
     uint64_t lineage;
+    uint64_t parent, forked_at; /* the lineage it was forked from, in which round; 0: founded */
+    uint64_t weight;            /* contributions averaged since the founding */
+    struct apart apart;
     uint64_t own_round; /* newest joined */
     struct layout layout;
     int handle;
@@ -190,6 +215,25 @@ void set_withdraw(struct set *, const struct env *, sleet_time now);
 void set_drop_pending(struct set *);
 sleet_time set_pending_deadline(const struct set *);
 
+/* ---- apart.c: members cut apart, and lineages that meet */
+/* See who is there and draw the conclusions; cheap where nothing has changed. */
+void set_look(struct set *, const struct env *, sleet_time now);
+sleet_time set_look_deadline(const struct set *);
+/* Cut off: starts are answered without progress. */
+bool set_parked(const struct set *, const struct env *);
+/* The node said good-bye, or was put out. */
+void set_forget(struct set *, uint64_t node_id);
+/* The operator's word: those who are here are all there are.  True when that changes something. */
+bool set_resume(struct set *, const struct env *, sleet_time now);
+/* A member has told its state, `before` is what it said last. */
+void set_meet(struct set *, const struct env *, const struct member_set *before,
+              const struct member_set *, sleet_time now);
+/* A round with others, or among those that are left, has covered little or enough. */
+void set_note_coverage(struct set *, const struct env *, bool low);
+void set_isolated_joins(struct set *, const struct env *);
+/* To be called with no round open, before the number of the next one is chosen. */
+void set_renumber(struct set *, const struct env *);
+
 /* ---- close.c: the result made whole, the report */
 void set_close(struct set *, struct round *, const struct env *, int error, sleet_time now);
 void set_report(struct set *, int error, const sleet_report *);
@@ -197,9 +241,10 @@ void set_copy_fragment(const struct set *, uint32_t fragment, const void *const 
 /* When to begin with the end of a round that nothing else ends: its deadline, less what the
  * filling of a large set may take. */
 sleet_time set_last_call(const struct set *, const struct round *);
+sleet_time set_fill_by(sleet_time started, sleet_time deadline, uint32_t fragments);
 
 /* ---- group.c: who averages with whom */
-/* The lineage of the established members, the one furthest on; false when there is none. */
+/* The heaviest lineage of the established members; false when there is none. */
 bool set_heaviest_lineage(const struct set *, const struct env *, uint64_t *lineage);
 bool set_may_found(const struct set *, const struct env *, sleet_time now);
 bool set_group(const struct set *, const struct env *, uint64_t number, struct group *);

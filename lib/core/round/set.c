@@ -107,6 +107,7 @@ static void suspect_silent(struct set *s, struct round *r, const struct env *e, 
 void set_expire(struct set *s, const struct env *e, sleet_time now)
 {
     struct round *r = s->open;
+    set_look(s, e, now);
     if (s->waiting)
         set_retry_start(s, e, now);
     if (r && (r->closing || !time_before(now, set_last_call(s, r)))) {
@@ -136,6 +137,7 @@ sleet_time set_deadline(const struct set *s, const struct env *e, sleet_time now
 {
     sleet_time t =
         s->waiting ? time_min(time_add(now, RETRY), set_pending_deadline(s)) : TIME_NEVER;
+    t = time_min(t, set_look_deadline(s));
     if (s->alone.active || (s->open && s->open->closing))
         return now;
     if (s->open) {
@@ -157,6 +159,7 @@ void set_fini(struct set *s)
     for (uint32_t i = 0; i < ROUNDS_RING; i++)
         round_free(s->ring[i]);
     set_drop_pending(s);
+    common_fini(&s->apart.common);
     layout_fini(&s->layout);
     memset(s, 0, sizeof *s);
 }

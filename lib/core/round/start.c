@@ -30,10 +30,18 @@ static void go_on_alone(struct set *s, const struct env *e, sleet_time now)
     p.expected = set_expected(s, e, &self, 0, now);
     if (p.flags & SLEET_ALONE)
         p.expected += set_others(s, e).n;
+    if (p.flags & SLEET_PARKED)
+        p.expected = s->apart.common.n + 1;
+    if (s->apart.isolated)
+        p.flags |= SLEET_PARKED;
     p.coverage = 1.0 / p.expected;
     p.flags |= p.coverage < (least > 0 ? least : 0.5) ? SLEET_LOW_COVERAGE : 0;
     p.flags |= p.expected == 1 ? SLEET_COMPLETE : 0;
     p.elapsed_ns = time_since(now, s->pending.at);
+    if (p.round) { /* those that are left are this node: it is not for lack of loss that nothing comes */
+        s->weight += 1;
+        set_note_coverage(s, e, false);
+    }
     set_report(s, SLEET_OK, &p);
     set_drop_pending(s);
 }
@@ -64,6 +72,7 @@ static void establish(struct set *s, const struct env *e, sleet_time now)
     if (!s->established && !set_heaviest_lineage(s, e, &lineage) && set_may_found(s, e, now)) {
         s->established = true;
         s->lineage = mix64(e->members[0].node_id ^ mix64(e->members[0].boot_id)) | 1;
+        s->parent = s->forked_at = s->weight = 0;
     }
 }
 
@@ -124,19 +133,6 @@ static void report_nothing(struct set *s, const struct env *e, uint64_t number, 
     set_drop_pending(s);
 }
 
-/* Members of the same model are out of reach, not gone: their rounds go on elsewhere. */
-static bool cut_off(const struct set *s, const struct env *e)
-{
-    for (uint32_t i = 1; i < e->view->n; i++) {
-        const struct member *m = &e->members[i];
-        const struct member_set *theirs = &m->sets[s->handle];
-        if (m->session && !m->alive && !m->left && theirs->established &&
-            theirs->lineage == s->lineage)
-            return true;
-    }
-    return false;
-}
-
 /* A joiner that waits takes the round whose commits it is sent. */
 void set_join_served(struct set *s, struct round *r, const struct env *e, sleet_time now)
 {
@@ -153,6 +149,13 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
         go_on_alone(s, e, now);
         return;
     }
+    set_look(s, e, now);
+    if (set_parked(s, e)) {
+        if (!time_before(now, set_fill_by(s->pending.at, set_pending_deadline(s), s->layout.fragments)))
+            answer_alone(s, e, SLEET_PARKED | (s->established ? 0 : SLEET_JOINING), 0, now);
+        return;
+    }
+    set_isolated_joins(s, e);
     establish(s, e, now);
     o = set_others(s, e);
     uint64_t number = s->own_round + 1 > o.second ? s->own_round + 1 : o.second;
@@ -175,10 +178,6 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
     if (!set_group(s, e, number, &g)) {
         if (late)
             answer_alone(s, e, SLEET_JOINING | SLEET_DEADLINE, 0, now);
-        return;
-    }
-    if (g.n == 1 && !set_find(s, number) && cut_off(s, e)) {
-        answer_alone(s, e, SLEET_ALONE, 0, now); /* uses up no number */
         return;
     }
     if (g.n == 1 && !set_find(s, number)) {
@@ -227,6 +226,7 @@ int set_start(struct set *s, const struct env *e, const void *const *send, void 
     s->pending.options = *o;
     s->pending.at = now;
     s->waiting = true;
+    set_renumber(s, e);
     if (s->own_round && set_job_round(s, e) > s->own_round + e->config->window)
         s->established = false; /* away too long: take the others' model */
     set_retry_start(s, e, now);

@@ -3,7 +3,9 @@
 #include "base/bytes.h"
 #include <xxhash.h>
 
-#define PING_FLAGS (PING_ATTACHED | PING_ESTABLISHED | PING_CLOSED | PING_DIFFERS)
+#define PING_FLAGS                                                                           \
+    (PING_ATTACHED | PING_ESTABLISHED | PING_CLOSED | PING_DIFFERS | PING_PARKED | PING_PAUSED |    \
+     PING_MERGED)
 #define MEMBER_BYTES 17
 #define ENTRY_BYTES 10 /* without the name */
 
@@ -64,7 +66,8 @@ int wire_hello_decode(struct wire_hello *h, const uint8_t *p, size_t n)
 
 static bool ping_set_fits(const struct wire_ping_set *s)
 {
-    return !(s->flags & ~PING_FLAGS) && (s->lineage == 0 || (s->flags & PING_ESTABLISHED)) &&
+    bool model = s->lineage || s->parent || s->forked_at || s->weight;
+    return !(s->flags & ~PING_FLAGS) && (!model || (s->flags & PING_ESTABLISHED)) &&
            s->round <= INT64_MAX;
 }
 
@@ -89,6 +92,9 @@ size_t wire_ping_encode(uint8_t *out, size_t cap, const struct wire_ping *m)
         put_zeros(&w, 3);
         put_u64(&w, s->round);
         put_u64(&w, s->lineage);
+        put_u64(&w, s->parent);
+        put_u64(&w, s->forked_at);
+        put_u64(&w, s->weight);
     }
     return put_done(&w);
 }
@@ -114,6 +120,9 @@ int wire_ping_decode(struct wire_ping *m, const uint8_t *p, size_t n)
         get_zeros(&r, 3);
         s->round = get_u64(&r);
         s->lineage = get_u64(&r);
+        s->parent = get_u64(&r);
+        s->forked_at = get_u64(&r);
+        s->weight = get_u64(&r);
         if (!ping_set_fits(s))
             return SLEET_EMALFORMED;
     }

@@ -58,12 +58,21 @@ struct wire_hello { /* HELLO and HELLO_ACK */
     char job[64];
 };
 
-enum { PING_ATTACHED = 1, PING_ESTABLISHED = 2, PING_CLOSED = 4, PING_DIFFERS = 8 };
+enum {
+    PING_ATTACHED = 1,
+    PING_ESTABLISHED = 2,
+    PING_CLOSED = 4,
+    PING_DIFFERS = 8,
+    PING_PARKED = 16, /* cut off: takes part in no round */
+    PING_PAUSED = 32, /* too little reaches it: its values stay as they are */
+    PING_MERGED = 64  /* its values are not of this lineage, they come to be by averaging */
+};
 
 struct wire_ping_set {
     uint32_t hash;
     uint8_t flags; /* PING_ATTACHED ... */
-    uint64_t round, lineage;
+    uint64_t round;
+    uint64_t lineage, parent, forked_at, weight; /* 0 unless established */
 };
 
 struct wire_ping {
