@@ -58,4 +58,7 @@ void trainer_reported(cluster *, uint32_t node, void *play);
  * the simulator lacks what the file needs. */
 #define SIM_SCENARIO_LEFT_OUT 3
 int sim_scenario(const char *path);
+/* sleet-sim-members.c: SWIM among 2 to 1024 nodes, a table on stdout.  The exit status: 1
+ * when a death was not found out by all. */
+int sim_membership(uint32_t nodes, double loss, double delay_ms, uint64_t seed, bool json);
 #endif

@@ -12,7 +12,7 @@
 #define JOIN_ROUNDS_MAX 20 /* of all nodes, before the rounds that are measured */
 
 struct options {
-    uint64_t nodes, rounds, elements, seed, rate_bps;
+    uint64_t nodes, rounds, elements, seed, rate_bps, membership;
     double loss, delay_ms, jitter_ms, deadline_ms;
     bool repair_off, json;
 };
@@ -37,6 +37,8 @@ static const char help[] =
     "      --rate BPS     send rate of a node, bits per second (default of sleetd)\n"
     "      --seed S       of every random choice (1)\n"
     "      --no-repair    missing results are not asked for again\n"
+    "      --membership N instead: how N nodes find out who is alive, 2 to 1024; with --loss,\n"
+    "                     --delay, --seed, --json\n"
     "      --scenario F   play a scenario of netem/scenarios instead; no other options\n"
     "      --json         one line of JSON\n"
     "  -h, --help         this text\n"
@@ -67,7 +69,7 @@ static const struct option long_options[] = {
     {"nodes", 1, NULL, 'n'},    {"loss", 1, NULL, 'l'},     {"delay", 1, NULL, 'd'},
     {"jitter", 1, NULL, 'j'},   {"rounds", 1, NULL, 'r'},   {"elements", 1, NULL, 'e'},
     {"deadline", 1, NULL, 't'}, {"rate", 1, NULL, 'b'},     {"seed", 1, NULL, 's'},
-    {"no-repair", 0, NULL, 'x'}, {"json", 0, NULL, 'J'},    {"help", 0, NULL, 'h'},
+    {"membership", 1, NULL, 'm'}, {"no-repair", 0, NULL, 'x'}, {"json", 0, NULL, 'J'},    {"help", 0, NULL, 'h'},
     {"version", 0, NULL, 'V'},  {NULL, 0, NULL, 0}};
 
 static bool set_option(struct options *o, int option, const char *text)
@@ -83,6 +85,8 @@ static bool set_option(struct options *o, int option, const char *text)
         return parse_u64(text, 1000, 1000000000000, &o->rate_bps);
     case 's':
         return parse_u64(text, 0, UINT64_MAX, &o->seed);
+    case 'm':
+        return parse_u64(text, 2, SIM_NODES_MAX, &o->membership);
     case 'l':
         return parse_f64(text, 0, 1, &o->loss);
     case 'd':
@@ -244,6 +248,8 @@ int main(int argc, char **argv)
     int status = parse(&o, argc, argv);
     if (status >= 0)
         return status;
+    if (o.membership)
+        return sim_membership((uint32_t)o.membership, o.loss, o.delay_ms, o.seed, o.json);
     struct sim_config config = {.nodes = (uint32_t)o.nodes,
                                 .seed = o.seed,
                                 .rate_bps = o.rate_bps,

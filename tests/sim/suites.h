@@ -15,4 +15,5 @@
     X(pace) \
     X(rounds) \
     X(rps) \
+    X(swim) \
     X(trace)

@@ -16,6 +16,7 @@
     X(replay) \
     X(scenario) \
     X(strategy) \
+    X(swim) \
     X(tensor) \
     X(train) \
     X(wire)

@@ -41,7 +41,8 @@ enum wire_type {
     WIRE_GROUP,
     WIRE_CLOSE,
     WIRE_HELLO_DONE, /* wire/handshake.h, as COOKIE and, in sealed sessions, HELLO, HELLO_ACK */
-    WIRE_COOKIE
+    WIRE_COOKIE,
+    WIRE_MEMBERS /* wire/members.h */
 };
 
 struct wire_header {
