@@ -29,14 +29,26 @@ static void set_default(engine_config *c)
 struct member *engine_add_member(engine *e, const sleet_addr *addr)
 {
     struct member *m = view_add(&e->view, addr);
+    if (m && e->gate && !(m->peer = calloc(1, sizeof *m->peer))) {
+        view_remove(&e->view, m);
+        return NULL;
+    }
     if (m)
         flow_init(&m->flow, e->config.rate_bps, PACE_BURST_BYTES, e->now);
     return m;
 }
 
+void engine_remove_member(engine *e, struct member *m)
+{
+    if (m->peer)
+        peer_drop(m->peer, e->gate);
+    outbox_drop(e, view_slot(&e->view, m));
+    view_remove(&e->view, m);
+}
+
 engine *engine_new(const engine_config *c, sleet_time now)
 {
-    if (!c || !c->node_id || !c->boot_id || c->peer_count > ENGINE_PEERS_MAX || !c->job[0] ||
+    if (!c || (!c->node_id && c->security == ENGINE_PLAIN) || !c->boot_id || c->peer_count > ENGINE_PEERS_MAX || !c->job[0] ||
         c->job[63] || c->window > ROUNDS_RING - 2 || c->members_max > MEMBERS_MAX)
         return NULL;
     uint32_t room = c->members_max ? c->members_max : MEMBERS_MAX;
@@ -48,11 +60,15 @@ engine *engine_new(const engine_config *c, sleet_time now)
     e->config = *c;
     set_default(&e->config);
     e->config.peers = NULL;
-    e->rng.state = c->seed ^ mix64(c->node_id) ^ mix64(c->boot_id);
     e->now = e->created = now;
-    e->promised = TIME_NEVER;
     e->members = e->view.members;
-    e->members[0].node_id = c->node_id;
+    if (c->security == ENGINE_SEALED && !sealed_init(e, c)) {
+        engine_free(e);
+        return NULL;
+    }
+    e->rng.state = c->seed ^ mix64(e->config.node_id) ^ mix64(c->boot_id);
+    e->promised = TIME_NEVER;
+    e->members[0].node_id = e->config.node_id;
     e->members[0].boot_id = c->boot_id;
     e->members[0].alive = e->members[0].session = true;
     for (uint32_t i = 0; i < c->peer_count; i++)
@@ -68,6 +84,7 @@ void engine_free(engine *e)
         return;
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
         set_fini(&e->sets[i]);
+    sealed_fini(e);
     view_fini(&e->view);
     free(e);
 }
@@ -249,10 +266,10 @@ static void recv_in_session(engine *e, struct member *m, const struct wire_heade
 /* Both sides greet, so both see the other's version and say it once. */
 static void refuse_version(engine *e, struct member *m, uint8_t version)
 {
-    if (!m->version_differs)
+    if (!m->refused)
         LOG(&e->config.log, LOG_ERROR, FAULT_REMOTE, "wire-version-differs",
             F_U("peer", m - e->members), F_U("theirs", version), F_U("ours", 1));
-    m->version_differs = true;
+    m->refused = true;
 }
 
 /* The receiver chose the index, so it names the member at once. */
@@ -262,16 +279,26 @@ static struct member *member_by_index(const engine *e, uint32_t index)
     return (index & ((1u << INDEX_SLOT_BITS) - 1)) < e->view.n && m->my_index == index ? m : NULL;
 }
 
-void engine_recv(engine *e, const sleet_addr *from, const uint8_t *data, size_t len, sleet_time now)
+void engine_take(engine *e, struct member *m, const struct wire_header *h, const uint8_t *body,
+                 size_t len)
+{
+    m->gaps += h->counter > m->rx_next;
+    if (h->counter >= m->rx_next)
+        m->rx_next = h->counter + 1;
+    reorder_note(&m->reorder, h->counter, e->now);
+    m->rx_received++;
+    member_heard(e, m);
+    recv_in_session(e, m, h, body, len);
+}
+
+/* Without security only who is listed is heard. */
+static void plain_recv(engine *e, const sleet_addr *from, const uint8_t *data, size_t len)
 {
     struct wire_header h;
     const uint8_t *body;
     size_t body_len;
-    advance(e, now);
-    e->counters.in++;
-    e->counters.in_bytes += len;
     struct member *m = view_at(&e->view, from);
-    if (!m || e->leaving) {
+    if (!m) {
         e->counters.foreign++;
         return;
     }
@@ -302,13 +329,20 @@ void engine_recv(engine *e, const sleet_addr *from, const uint8_t *data, size_t 
         e->counters.duplicate++;
         return;
     }
-    m->gaps += h.counter > m->rx_next;
-    if (h.counter >= m->rx_next)
-        m->rx_next = h.counter + 1;
-    reorder_note(&m->reorder, h.counter, e->now);
-    m->rx_received++;
-    member_heard(e, m);
-    recv_in_session(e, m, &h, body, body_len);
+    engine_take(e, m, &h, body, body_len);
+}
+
+void engine_recv(engine *e, const sleet_addr *from, const uint8_t *data, size_t len, sleet_time now)
+{
+    advance(e, now);
+    e->counters.in++;
+    e->counters.in_bytes += len;
+    if (e->leaving)
+        e->counters.foreign++;
+    else if (e->gate)
+        sealed_recv(e, from, data, len);
+    else
+        plain_recv(e, from, data, len);
 }
 
 void engine_overflow(engine *e, uint32_t datagrams, sleet_time now)

@@ -27,7 +27,7 @@ uint32_t engine_get_peers(const engine *e, engine_peer *out, uint32_t max, sleet
                            .sent = m->tx_sent,
                            .received = m->rx_received,
                            .gaps = m->gaps};
-        p->lost = m->replay.highest > m->rx_received ? m->replay.highest - m->rx_received : 0;
+        p->lost = member_highest(m) > m->rx_received ? member_highest(m) - m->rx_received : 0;
         for (uint32_t k = 0; k < ENGINE_SETS_MAX; k++) {
             if (!e->sets[k].used || !m->sets[k].matches)
                 continue;
@@ -100,7 +100,10 @@ uint32_t engine_nodes_alive(const engine *e, sleet_time now)
 uint64_t engine_memory_bound_bytes(const engine *e)
 {
     uint32_t group = e->view.room < SLEET_GROUP_MAX ? e->view.room : SLEET_GROUP_MAX;
+    uint64_t sealed = sizeof(struct peer) + sizeof(struct offer) + 2 * REPLAY_WORDS * 8;
     uint64_t bytes = sizeof *e + (uint64_t)e->view.room * (sizeof(struct member) + REPLAY_WORDS * 8 + 32);
+    if (e->gate)
+        bytes += sizeof *e->gate + (uint64_t)e->view.room * sealed;
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
         if (e->sets[i].used)
             bytes += (uint64_t)(e->config.window + 2) * round_bytes_bound(&e->sets[i].layout, group) +

@@ -1,6 +1,7 @@
 /* What the engine's files share.
  *   engine.c          life, time, receive dispatch
  *   engine_session.c  greeting and good-bye: who one talks to
+ *   engine_sealed.c   the same where sessions are sealed: handshakes, keys, addresses
  *   engine_member.c   liveness, pings: who is there
  *   engine_schema.c   which tensors they have
  *   engine_group.c    who averages with whom, where members differ
@@ -35,6 +36,10 @@ struct engine {
     sleet_rng rng;
     sleet_time now, promised; /* latest input; the deadline given out last */
     sleet_time created;
+    struct gate *gate; /* sealed sessions; else NULL */
+    uint64_t *allow;   /* node ids let in, config.allow_count */
+    uint64_t told[16]; /* what of strangers was logged: each thing once */
+    uint32_t told_n;
     struct view view;
     struct member *members; /* of the view, at hand */
     struct set sets[ENGINE_SETS_MAX];
@@ -56,9 +61,15 @@ static inline struct env engine_env(const engine *e)
 
 void outbox_put(engine *, const sleet_addr *to, uint32_t slot, uint32_t index, uint8_t type,
                 const uint8_t *body, size_t len);
+void outbox_drop(engine *, uint32_t slot); /* what waits for the member does not leave */
 
 /* A member of which only the address is known; NULL when there is no room. */
 struct member *engine_add_member(engine *, const sleet_addr *);
+/* Its slot is free; not to be done while a round refers to it. */
+void engine_remove_member(engine *, struct member *);
+/* A datagram of the member's session, intact and new. */
+void engine_take(engine *, struct member *, const struct wire_header *, const uint8_t *body,
+                 size_t len);
 /* Close the open rounds that need not stay open. */
 void engine_settle(engine *);
 
@@ -67,9 +78,27 @@ void session_begin(engine *); /* set the first greetings */
 void session_recv_hello(engine *, struct member *, const struct wire_header *, const uint8_t *, size_t);
 void session_recv_close(engine *, struct member *, const uint8_t *, size_t);
 void session_greet(engine *, struct member *);
+/* The session is there; `other`: with another life of the node than before. */
+void session_open(engine *, struct member *, uint64_t node_id, uint64_t boot_id, bool other);
 void session_farewell(engine *); /* CLOSE to as many of the rest as the outbox takes */
 
+/* ---- engine_sealed.c */
+bool sealed_init(engine *, const engine_config *); /* false when out of memory */
+void sealed_fini(engine *);
+void sealed_recv(engine *, const sleet_addr *from, const uint8_t *data, size_t len);
+void sealed_greet(engine *, struct member *);
+void sealed_expire(engine *, struct member *);
+sleet_time sealed_deadline(const engine *, const struct member *);
+/* As datagram_seal(); `m` NULL: a frame of a handshake.  0: there is no key. */
+size_t sealed_seal(engine *, struct member *, uint8_t *dgram, size_t body_len, struct wire_header *);
+/* Whether a node may have a session at all. */
+bool engine_admits(const engine *, uint64_t node_id);
+
 /* ---- engine_member.c */
+sleet_duration member_ping_period(const engine *);
+/* A PING to an address that may be its new one, at most so many bytes with all that is round
+ * it; the bytes, or 0. */
+size_t member_challenge(engine *, struct member *, const sleet_addr *, uint32_t challenge, uint64_t room);
 void member_recv_ping(engine *, struct member *, const uint8_t *, size_t);
 void member_heard(engine *, struct member *); /* any datagram of its session is a sign of life */
 void member_expire(engine *);

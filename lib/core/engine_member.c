@@ -1,6 +1,8 @@
 /* Who is there: liveness by any datagram and by pings, and what pings say. */
 #include "engine_internal.h"
 
+#define PING_MAX (20 + 48 * WIRE_PING_SETS_MAX)
+
 static uint32_t micros(sleet_time t)
 {
     uint32_t us = (uint32_t)(t.ns / 1000);
@@ -8,20 +10,20 @@ static uint32_t micros(sleet_time t)
 }
 
 /* A node sends no more pings than one of CROWD nodes, whatever the size of the job. */
-static sleet_duration ping_period(const engine *e)
+sleet_duration member_ping_period(const engine *e)
 {
     return e->view.count <= CROWD ? e->config.ping : e->config.ping * (e->view.count - 1) / (CROWD - 1);
 }
 
 static sleet_duration silence_limit(const engine *e)
 {
-    return ping_period(e) * 5 / 2;
+    return member_ping_period(e) * 5 / 2;
 }
 
-/* Until a PING shows that the member has the session as well. */
+/* Until a PING shows that the member has the session as well, and these keys of it. */
 static bool greets(const struct member *m)
 {
-    return !m->session || !m->told;
+    return !m->session || !m->told || (m->peer && peer_unsure(m->peer));
 }
 
 /* To be called when what it says has changed, but for `heard`, which only puts it off. */
@@ -33,6 +35,8 @@ void member_timer(engine *e, const struct member *m)
                                     : time_min(m->ping_at, flow_deadline(&m->flow, &m->rtt)));
     if (m->session && m->alive)
         t = time_min(t, time_add(m->heard, silence_limit(e) + 1));
+    if (m->peer)
+        t = time_min(t, sealed_deadline(e, m));
     heap_move(&e->view.due, view_slot(&e->view, m), t);
 }
 
@@ -133,11 +137,11 @@ void member_recv_ping(engine *e, struct member *m, const uint8_t *body, size_t l
             schema_offer(e, m, &e->sets[i], 0);
 }
 
-static void send_ping(engine *e, struct member *m, bool request)
+static size_t make_ping(engine *e, const struct member *m, uint32_t time, bool request,
+                        uint8_t body[PING_MAX])
 {
-    uint8_t body[20 + 48 * WIRE_PING_SETS_MAX];
     const struct env env = engine_env(e);
-    struct wire_ping p = {.time = micros(e->now),
+    struct wire_ping p = {.time = time,
                           .echo = m->echo,
                           .hold = m->echo ? (uint32_t)(time_since(e->now, m->echo_at) / 1000) : 0,
                           .overflow = (uint32_t)e->counters.overflow,
@@ -162,9 +166,26 @@ static void send_ping(engine *e, struct member *m, bool request)
                              (s->established && s->attached ? PING_ESTABLISHED : 0) |
                              (s->open ? 0 : PING_CLOSED) | (m->sets[i].differs ? PING_DIFFERS : 0));
     }
+    return wire_ping_encode(body, PING_MAX, &p);
+}
+
+static void send_ping(engine *e, struct member *m, bool request)
+{
+    uint8_t body[PING_MAX];
+    size_t len = make_ping(e, m, micros(e->now), request, body);
     m->pong_due = false;
-    size_t len = wire_ping_encode(body, sizeof body, &p);
-    outbox_put(e, &m->addr, (uint32_t)(m - e->members), m->peer_index, WIRE_PING, body, len);
+    outbox_put(e, &m->addr, view_slot(&e->view, m), m->peer_index, WIRE_PING, body, len);
+}
+
+size_t member_challenge(engine *e, struct member *m, const sleet_addr *to, uint32_t challenge, uint64_t room)
+{
+    uint8_t body[PING_MAX];
+    size_t len = make_ping(e, m, challenge, true, body);
+    size_t all = len + WIRE_HEADER_BYTES + WIRE_TAG_BYTES;
+    if (!len || all > room)
+        return 0;
+    outbox_put(e, to, view_slot(&e->view, m), m->peer_index, WIRE_PING, body, len);
+    return all;
 }
 
 void member_announce(engine *e, const struct group *to)
@@ -186,6 +207,8 @@ void member_ping_all(engine *e, sleet_time now)
 
 static void look_after(engine *e, struct member *m)
 {
+    if (m->peer)
+        sealed_expire(e, m);
     if (greets(m) && !time_before(e->now, m->hello_at))
         session_greet(e, m);
     if (m->session && m->alive && time_since(e->now, m->heard) > silence_limit(e)) {
@@ -199,7 +222,7 @@ static void look_after(engine *e, struct member *m)
     if (m->session && (m->pong_due || request)) {
         send_ping(e, m, request);
         if (request)
-            m->ping_at = time_add(e->now, ping_period(e));
+            m->ping_at = time_add(e->now, member_ping_period(e));
     }
     member_timer(e, m);
 }

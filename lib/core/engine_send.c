@@ -24,12 +24,23 @@ void outbox_put(engine *e, const sleet_addr *to, uint32_t slot, uint32_t index, 
     memcpy(f->body, body, len);
 }
 
+void outbox_drop(engine *e, uint32_t slot)
+{
+    for (uint32_t i = 0; i < e->outbox_n; i++) {
+        struct outbox_frame *f = &e->outbox[(e->outbox_head + i) % OUTBOX_MAX];
+        f->len = f->slot == slot ? 0 : f->len;
+    }
+}
+
 static void seal_into(engine *e, engine_burst *b, struct member *m, uint32_t index, uint8_t type,
                       size_t body)
 {
     struct wire_header h = {.version = 1, .type = type, .index = index};
     h.counter = m ? ++m->tx_counter : ++e->stray;
-    size_t len = datagram_seal(b->data + b->len, body, &h);
+    size_t len = e->gate ? sealed_seal(e, m, b->data + b->len, body, &h)
+                         : datagram_seal(b->data + b->len, body, &h);
+    if (!len)
+        return; /* its keys are gone */
     if (b->count++ == 0)
         b->segment = (uint32_t)len;
     b->len += (uint32_t)len;
@@ -41,15 +52,17 @@ static void seal_into(engine *e, engine_burst *b, struct member *m, uint32_t ind
 
 static size_t fill_control(engine *e, engine_burst *b)
 {
-    if (!e->outbox_n)
-        return 0;
-    struct outbox_frame *f = &e->outbox[e->outbox_head];
-    e->outbox_head = (e->outbox_head + 1) % OUTBOX_MAX;
-    e->outbox_n--;
-    b->to = f->to;
-    memcpy(b->data + BODY_AT, f->body, f->len);
-    seal_into(e, b, f->slot ? &e->members[f->slot] : NULL, f->index, f->type, f->len);
-    return 1;
+    while (e->outbox_n && !b->count) {
+        struct outbox_frame *f = &e->outbox[e->outbox_head];
+        e->outbox_head = (e->outbox_head + 1) % OUTBOX_MAX;
+        e->outbox_n--;
+        if (!f->len)
+            continue; /* its member is gone */
+        b->to = f->to;
+        memcpy(b->data + BODY_AT, f->body, f->len);
+        seal_into(e, b, f->slot ? &e->members[f->slot] : NULL, f->index, f->type, f->len);
+    }
+    return b->count;
 }
 
 static size_t fill_summary(engine *e, engine_burst *b, const struct env *env)
@@ -69,7 +82,8 @@ static size_t fill_summary(engine *e, engine_burst *b, const struct env *env)
                     continue;
                 b->to = m->addr;
                 seal_into(e, b, m, m->peer_index, WIRE_SUMMARY, n);
-                return 1;
+                if (b->count)
+                    return 1;
             }
         }
     }

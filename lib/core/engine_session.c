@@ -1,12 +1,13 @@
 /* Who one talks to: greeting and good-bye.
- * `security = none`: the greeting carries the identity in the clear, and only
- * listed addresses are heard. */
+ * The greetings here are those of `security = none`: the identity in the clear, and only
+ * listed addresses are heard; engine_sealed.c has the others. */
 #include "engine_internal.h"
 #include <assert.h>
 #include <string.h>
 
 #define HELLO_GAP MS(100)
 #define HELLO_GAP_MAX SEC(2)
+#define HELLO_GAP_SEALED SEC(5) /* where there is a session and new keys are wanted */
 #define NO_SESSION 0u
 
 static_assert(MEMBERS_MAX <= 1 << INDEX_SLOT_BITS, "session indices differ by the slot");
@@ -59,17 +60,19 @@ static void new_index(engine *e, struct member *m)
     while (m->my_index == NO_SESSION);
 }
 
-/* Another life of the node, or the first one seen. */
-static void begin_session(engine *e, struct member *m, const struct wire_hello *h)
+/* Packet counters go on where the life is the same: one may not come twice with a key. */
+void session_open(engine *e, struct member *m, uint64_t node_id, uint64_t boot_id, bool other)
 {
-    m->node_id = h->node_id;
-    m->boot_id = h->boot_id;
+    m->node_id = node_id;
+    m->boot_id = boot_id;
     m->session = true;
-    m->left = m->told = false;
-    m->tx_counter = 0;
+    m->left = m->told = m->refused = false;
     view_renew(&e->view, m);
-    m->rx_received = m->gaps = 0;
-    m->rx_next = 1;
+    if (other) {
+        m->tx_counter = 0;
+        m->rx_received = m->gaps = 0;
+        m->rx_next = 1;
+    }
     m->overflow = 0;
     m->echo = 0;
     m->ping_at = e->now;
@@ -106,7 +109,7 @@ void session_recv_hello(engine *e, struct member *m, const struct wire_header *h
     if (!m->session || m->boot_id != h.boot_id || m->peer_index != h.index) {
         if (m->boot_id && m->boot_id != h.boot_id && !ack)
             new_index(e, m); /* datagrams to its former life stay foreign */
-        begin_session(e, m, &h);
+        session_open(e, m, h.node_id, h.boot_id, true);
         m->peer_index = h.index;
     }
     member_heard(e, m);
@@ -125,6 +128,8 @@ void session_recv_close(engine *e, struct member *m, const uint8_t *body, size_t
     }
     e->counters.accepted++;
     m->session = false;
+    if (m->peer)
+        peer_drop(m->peer, e->gate);
     view_set_alive(&e->view, m, false);
     m->hello_at = time_add(e->now, HELLO_GAP_MAX);
     member_timer(e, m);
@@ -150,11 +155,16 @@ void session_farewell(engine *e)
 
 void session_greet(engine *e, struct member *m)
 {
-    if (!m->my_index)
-        new_index(e, m);
-    send_hello(e, m, WIRE_HELLO, NO_SESSION);
+    sleet_duration most = e->gate && m->session ? HELLO_GAP_SEALED : HELLO_GAP_MAX;
+    if (e->gate) {
+        sealed_greet(e, m);
+    } else {
+        if (!m->my_index)
+            new_index(e, m);
+        send_hello(e, m, WIRE_HELLO, NO_SESSION);
+    }
     m->hello_gap += m->hello_gap == 0 ? HELLO_GAP : e->view.count > CROWD ? m->hello_gap : HELLO_GAP / 2;
-    if (m->hello_gap > HELLO_GAP_MAX)
-        m->hello_gap = HELLO_GAP_MAX;
+    if (m->hello_gap > most)
+        m->hello_gap = most;
     m->hello_at = time_add(e->now, m->hello_gap + (sleet_duration)rng_below(&e->rng, 20) * MS(1));
 }

@@ -12,6 +12,13 @@ typedef struct engine_config {
     uint64_t boot_id; /* not 0, new at each start */
     uint64_t seed;    /* for every random choice */
     char job[64];
+    /* ENGINE_PLAIN: datagrams are neither encrypted nor authenticated, and only listed addresses
+     * are heard.  ENGINE_SEALED: node_id is that of the key and need not be given. */
+    enum { ENGINE_PLAIN, ENGINE_SEALED } security;
+    uint8_t job_key[32], node_secret[32]; /* sealed; copied */
+    uint8_t secret_seed[32]; /* sealed: fresh random bytes for every secret that is drawn */
+    const uint64_t *allow;   /* sealed: node ids that may have sessions; copied */
+    uint32_t allow_count;    /* 0: whoever has the job's key */
     const sleet_addr *peers; /* copied; own address may be among them (found by node id) */
     uint32_t peer_count;     /* at most ENGINE_PEERS_MAX */
     sleet_addr advertised[2]; /* where others may reach this node: IPv4, IPv6; port 0: not known */

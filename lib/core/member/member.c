@@ -1,4 +1,5 @@
 #include "member/member.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the table ------------------------------------------------------------ */
@@ -22,6 +23,15 @@ static void index_addresses(struct view *v)
             add_address(v, slot);
 }
 
+static void member_fini(struct member *m)
+{
+    replay_fini(&m->replay);
+    if (m->peer)
+        peer_fini(m->peer);
+    free(m->peer);
+    m->peer = NULL;
+}
+
 bool view_init(struct view *v, uint32_t room)
 {
     uint32_t size = 4;
@@ -41,7 +51,7 @@ bool view_init(struct view *v, uint32_t room)
 void view_fini(struct view *v)
 {
     for (uint32_t i = 0; v->members && i < v->n; i++)
-        replay_fini(&v->members[i].replay);
+        member_fini(&v->members[i]);
     free(v->members);
     free(v->by_addr);
     heap_fini(&v->due);
@@ -68,7 +78,7 @@ struct member *view_add(struct view *v, const sleet_addr *addr)
 
 void view_remove(struct view *v, struct member *m)
 {
-    replay_fini(&m->replay);
+    member_fini(m);
     heap_move(&v->due, view_slot(v, m), TIME_NEVER);
     *m = (struct member){.heard = TIME_NEVER};
     v->count--;

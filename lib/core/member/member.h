@@ -13,6 +13,7 @@
 #include "base/heap.h"
 #include "base/time.h"
 #include "path/path.h"
+#include "session/peer.h"
 #include "session/replay.h"
 #include "sleet.h"
 
@@ -45,13 +46,14 @@ struct member {
     bool used; /* the slot is somebody's */
     uint64_t node_id, boot_id;
     bool session, alive, left;
-    bool version_differs; /* said once */
+    bool refused; /* one of the two does not want the other, for good: said once */
     bool told; /* a PING of this session has come: its sets are known */
     uint32_t my_index;   /* it writes this into its datagrams */
     uint32_t peer_index; /* we write this into ours */
     uint64_t tx_counter, rx_received, tx_sent;
     uint64_t rx_next, gaps; /* the counter expected; how often a later one came instead */
-    struct replay replay;
+    struct replay replay; /* without security; else each of the peer's keys has its own */
+    struct peer *peer;    /* owned; of a sealed session, else NULL */
     struct rtt rtt;
     struct reorder reorder;
     struct flow flow;    /* of data to it */
@@ -65,6 +67,12 @@ struct member {
     uint32_t overflow;  /* last told */
     struct member_set sets[MEMBER_SETS_MAX];
 };
+
+/* The highest counter that has come in its session. */
+static inline uint64_t member_highest(const struct member *m)
+{
+    return m->rx_next ? m->rx_next - 1 : 0;
+}
 
 /* The round that a closed round counts as: its successor. */
 static inline uint64_t member_open_round(const struct member_set *s)

@@ -149,7 +149,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
                              .group = r->group.hash,
                              .round = (uint32_t)r->number,
                              .sender_round = (uint32_t)s->own_round,
-                             .counter_seen = m->replay.highest,
+                             .counter_seen = member_highest(m),
                              .scatter_sent = l->scatter_pos,
                              .committed = r->own.commits -
                                           (round_disagrees(r, rank) ? 0 : r->own.foreign_commits),

@@ -106,9 +106,10 @@ bool peer_recv_cookie(struct peer *p, uint32_t index, const uint8_t *body, size_
     struct offer *f = p->offer;
     if (!f || f->answered || f->index != index || len != WIRE_COOKIE_BYTES)
         return false;
+    bool news = time_is_never(f->cookie_at) || memcmp(f->cookie, body, COOKIE_BYTES) != 0;
     memcpy(f->cookie, body, COOKIE_BYTES);
-    f->cookie_at = now;
-    return true;
+    f->cookie_at = news ? now : f->cookie_at;
+    return news;
 }
 
 bool peer_recv_answer(struct peer *p, struct gate *g, uint32_t index, const uint8_t *body, size_t len,
@@ -218,7 +219,7 @@ sleet_time peer_deadline(const struct peer *p)
     if (keypair_there(&p->current)) {
         t = time_min(t, time_add(p->current.born, KEYPAIR_REJECT));
         if (!p->renew)
-            t = time_min(t, p->rekey_at);
+            t = time_min(t, p->current.confirmed ? p->rekey_at : time_add(p->current.born, PEER_OFFER_LIFE));
     }
     return t;
 }
@@ -230,7 +231,8 @@ bool peer_expire(struct peer *p, struct gate *g, sleet_time now)
     if (keypair_there(&p->previous) && (keypair_stale(&p->previous, now) ||
                                         time_since(now, p->current.born) >= PEER_PREVIOUS_LIFE))
         pair_drop(&p->previous, g);
-    if (!time_before(now, p->rekey_at))
+    bool unheard = !p->current.confirmed && time_since(now, p->current.born) >= PEER_OFFER_LIFE;
+    if (unheard || !time_before(now, p->rekey_at))
         p->renew = true;
     if (!keypair_stale(&p->current, now))
         return true;

@@ -49,6 +49,12 @@ struct peer {
 
 void peer_fini(struct peer *);
 
+/* There is something to say until the peer answers: a HELLO, HELLO_DONE or PING. */
+static inline bool peer_unsure(const struct peer *p)
+{
+    return p->renew || (keypair_there(&p->current) && !p->current.confirmed);
+}
+
 /* ---- beginning ---- */
 
 /* The body of a HELLO for this moment: the same as before while it may still be answered.
@@ -57,7 +63,7 @@ size_t peer_offer(struct peer *, struct gate *, uint32_t slot, uint8_t out[WIRE_
                   sleet_time now);
 /* The body of a HELLO_DONE while one has to be repeated, and the index it goes to; or 0. */
 size_t peer_done(const struct peer *, uint8_t out[WIRE_DONE_BYTES], uint32_t *index);
-/* A COOKIE for `index`, whose MAC is right. */
+/* A COOKIE for `index`, whose MAC is right.  True: it is new, so the HELLO goes out again. */
 bool peer_recv_cookie(struct peer *, uint32_t index, const uint8_t *body, size_t len, sleet_time now);
 /* A HELLO_ACK for `index`, whose MAC is right.  True: `pair`, `key` and `theirs` are those of
  * whoever answered; for XX, peer_done() has the last message.  To be installed, or not. */
