@@ -1,6 +1,8 @@
 #include "sim/sim.h"
 #include "sim/events.h"
 #include "sim/nat.h"
+#include "session/keys.h"
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +21,8 @@ struct sim_packet {
 struct node {
     engine *engine; /* NULL: killed */
     sleet_addr addr; /* its own idea of it */
+    uint64_t id;
+    uint8_t secret[32]; /* key of a sealed node */
     struct sim_nat nat;
     uint32_t rebinds;
     uint64_t boots, halts;
@@ -216,10 +220,41 @@ static void pump(sim *s, uint32_t node)
         schedule_wake(s, node);
 }
 
+static void fill_secret(uint8_t out[32], uint64_t seed)
+{
+    sleet_rng rng = {mix64(seed)};
+    for (uint32_t i = 0; i < 4; i++) {
+        uint64_t word = rng_next(&rng);
+        memcpy(out + 8 * i, &word, sizeof word);
+    }
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct node *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Without keys node i has the id i + 1; with them ids ascend with the nodes all the same. */
+static void name_nodes(sim *s)
+{
+    uint32_t n = s->config.nodes;
+    for (uint32_t i = 0; i < n; i++) {
+        uint8_t public_key[KEY_BYTES];
+        s->nodes[i].id = i + 1;
+        if (!s->config.sealed)
+            continue;
+        fill_secret(s->nodes[i].secret, s->config.seed + 0x10000 + i);
+        key_public(public_key, s->nodes[i].secret);
+        s->nodes[i].id = key_node_id(public_key);
+    }
+    qsort(s->nodes, n, sizeof *s->nodes, by_id);
+}
+
 static engine *node_engine(sim *s, uint32_t node)
 {
     const struct sim_config *c = &s->config;
-    engine_config config = {.node_id = node + 1,
+    engine_config config = {.node_id = s->nodes[node].id,
                             .boot_id = ((uint64_t)(node + 1) << 32) + ++s->nodes[node].boots,
                             .seed = mix64(c->seed ^ mix64(node + 1)),
                             .job = "sim",
@@ -236,6 +271,12 @@ static engine *node_engine(sim *s, uint32_t node)
                             .merge_rounds = c->merge_rounds,
                             .go_on_isolated = c->go_on_isolated,
                             .log = c->log};
+    if (c->sealed) {
+        config.security = ENGINE_SEALED;
+        fill_secret(config.job_key, c->seed);
+        fill_secret(config.secret_seed, c->seed ^ config.boot_id);
+        memcpy(config.node_secret, s->nodes[node].secret, sizeof config.node_secret);
+    }
     for (uint32_t i = 0; i < (c->seeds ? c->seeds : c->nodes); i++)
         if (i != node)
             s->peers[config.peer_count++] = s->nodes[i].addr;
@@ -302,6 +343,11 @@ sim *sim_new(const struct sim_config *config)
         sim_free(s);
         return NULL;
     }
+    if (config->sealed && sodium_init() < 0) { /* looks at the CPU: faster ciphers */
+        sim_free(s);
+        return NULL;
+    }
+    name_nodes(s);
     for (uint32_t i = 0; i < config->nodes; i++) {
         s->nodes[i].addr = address_of(i, false, SIM_PORT);
         s->nodes[i].held_end = &s->nodes[i].held;
@@ -341,6 +387,11 @@ void sim_free(sim *s)
 engine *sim_engine(sim *s, uint32_t node)
 {
     return s->nodes[node].engine;
+}
+
+uint64_t sim_node_id(const sim *s, uint32_t node)
+{
+    return s->nodes[node].id;
 }
 
 uint32_t sim_nodes(const sim *s)

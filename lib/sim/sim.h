@@ -1,7 +1,7 @@
 /* sim.h - many engines, one thread, one virtual clock, one seed.
  *
  * The same configuration and calls give the same run, bit for bit.  Node i has
- * node id i + 1, address fd00::(i + 1) port 7000 and all others as peers.
+ * node id i + 1 (without `sealed`), address fd00::(i + 1) port 7000 and all others as peers.
  * Pairs of nodes on the common link cost no memory.
  *
  * Callbacks may call into any engine; after such a call they call
@@ -18,6 +18,7 @@ struct sim_config {
     uint32_t nodes; /* 1 .. SIM_NODES_MAX */
     uint32_t seeds; /* each node's list of peers is the first so many; 0: all */
     uint64_t seed;
+    bool sealed; /* sessions are; node ids are then those of keys, in the order of the nodes */
     struct sim_link link;  /* of every directed pair at first */
     uint64_t rate_bps;     /* of every engine; 0: its default */
     bool repair_off;       /* as in engine_config */
@@ -51,6 +52,7 @@ void sim_free(sim *);
 /* Borrowed; NULL while the node is killed.  Changes with sim_restart(). */
 engine *sim_engine(sim *, uint32_t node);
 uint32_t sim_nodes(const sim *);
+uint64_t sim_node_id(const sim *, uint32_t node);
 sleet_time sim_now(const sim *);
 
 /* Change the path from -> to; SIM_ALL stands for every node.  Out of memory: no change. */

@@ -15,5 +15,6 @@
     X(pace) \
     X(rounds) \
     X(rps) \
+    X(session) \
     X(swim) \
     X(trace)
