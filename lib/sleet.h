@@ -59,7 +59,8 @@ extern "C" {
     X(SLEET_ECANCELED, -14, "the round was cancelled")                                      \
     X(SLEET_EPERM, -15, "permission denied")                                                \
     X(SLEET_EEXIST, -16, "name already in use")                                             \
-    X(SLEET_ELEFT, -17, "this node has left the job")
+    X(SLEET_ELEFT, -17, "this node has left the job")                                       \
+    X(SLEET_ENOSTATE, -18, "no such state, or none newer, is published in the job")
 
 enum {
 #define SLEET_X(name, value, text) name = value,
@@ -96,6 +97,7 @@ typedef struct sleet_set sleet_set; /* tensors that are averaged together */
 #define SLEET_NAME_MAX 63       /* bytes of a set's or tensor's name, without the NUL */
 #define SLEET_TENSORS_MAX 1024  /* tensors in a set */
 #define SLEET_GROUP_MAX 64      /* members of a group */
+#define SLEET_BLOB_MAX 65536    /* bytes of a blob */
 
 /* ---- connection ------------------------------------------------------- */
 

@@ -14,7 +14,7 @@ mkdir -p "$build/coverage" && cd "$build/coverage" || exit 1
 if [ ! -e Makefile ] || [ "$src/configure" -nt config.status ]; then
     "$src/configure" -q CC=gcc CFLAGS='-g -Og' --enable-coverage --disable-shared || exit 1
 fi
-tests="unit simtest replay-datagram replay-member replay-config replay-idx replay-control"
+tests="unit simtest replay-datagram replay-member replay-config replay-idx replay-control replay-state"
 "$make" -s --no-print-directory -j"${JOBS:-2}" check TESTS= || exit 1
 find . -name '*.gcda' -delete
 "$make" -s --no-print-directory check TESTS="$tests" >check.log 2>&1 || { tail -n 40 check.log; exit 1; }

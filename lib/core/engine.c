@@ -74,6 +74,7 @@ engine *engine_new(const engine_config *c, sleet_time now)
     for (uint32_t i = 0; i < c->peer_count; i++)
         engine_add_member(e, &c->peers[i]);
     pacer_init(&e->pacer, e->config.rate_bps, PACE_BURST_BYTES, now);
+    state_init(e, now);
     session_begin(e);
     return e;
 }
@@ -85,6 +86,7 @@ void engine_free(engine *e)
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
         set_fini(&e->sets[i]);
     sealed_fini(e);
+    state_fini(e);
     view_fini(&e->view);
     free(e);
 }
@@ -258,6 +260,9 @@ static void recv_in_session(engine *e, struct member *m, const struct wire_heade
     case WIRE_CLOSE:
         session_recv_close(e, m, body, len);
         return;
+    case WIRE_STATE:
+        state_recv(e, m, body, len);
+        return;
     default:
         e->counters.foreign++;
     }
@@ -362,4 +367,5 @@ void engine_expire(engine *e, sleet_time now)
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
         if (e->sets[i].used)
             set_expire(&e->sets[i], &env, now);
+    state_expire(e);
 }

@@ -92,16 +92,67 @@ int engine_cancel(engine *, int set, sleet_time now);
  * paused go on, in a lineage of their own; returns how many. */
 uint32_t engine_resume(engine *, sleet_time now);
 
+/* ---- state: exact transfer to late joiners -------------------------------- */
+
+typedef struct {
+    const void *data; /* `bytes` bytes, at most 2^40 */
+    uint64_t bytes, version; /* neither is 0 */
+    const void *blob; /* copied; NULL: none */
+    uint32_t blob_bytes; /* at most SLEET_BLOB_MAX */
+} engine_state;
+
+/* Publish a version of the set's state in the place of the one before.  `data` is borrowed
+ * and must not change until engine_state_reserve() or engine_state_withdraw(), or until the
+ * version after the next is published: two versions are held.  It is offered once its
+ * blocks are hashed, 4 MiB a call of engine_expire().
+ * Errors: EINVAL, ELIMIT, ENOMEM, EAGAIN (the version before is still being fetched). */
+int engine_state_publish(engine *, int set, const engine_state *, sleet_time now);
+/* Let go of the version before the newest, so that its memory can be written again; false
+ * while somebody fetches it, which ends by itself within a bound. */
+bool engine_state_reserve(engine *, int set, sleet_time now);
+/* Let go of all versions of the set, and end a fetch without an event. */
+void engine_state_withdraw(engine *, int set);
+
+typedef struct {
+    void *into;     /* borrowed until EVENT_STATE */
+    uint64_t bytes; /* of the state; others are not taken */
+    uint64_t newer_than;  /* only versions above it; 0: any */
+    sleet_duration limit; /* > 0 */
+} engine_fetch_args;
+
+/* Fetch the newest state that members publish.  EVENT_STATE follows within the limit.
+ * One fetch a set at a time.  Errors: EINVAL, EBUSY, ENOMEM, ELEFT. */
+int engine_state_fetch(engine *, int set, const engine_fetch_args *, sleet_time now);
+
+/* Ask for the newest blob of a node, alive or not; EVENT_BLOB follows within the limit.  One a
+ * set at a time.  Errors: EINVAL, EBUSY, ELEFT. */
+int engine_blob_ask(engine *, int set, uint64_t node_id, sleet_duration limit, sleet_time now);
+/* The blob of a node as it is held here; NULL when there is none.  Valid until the next call. */
+const void *engine_blob(const engine *, int set, uint64_t node_id, uint64_t *version, uint32_t *bytes);
+
 /* Say good-bye to all peers; afterwards only CLOSE is sent. */
 void engine_leave(engine *, sleet_time now);
 
 /* ---- events ------------------------------------------------------------ */
 
 typedef struct {
-    enum { EVENT_ROUND = 1, EVENT_SCHEMA } type;
+    const void *data; /* the state: `into`, or what this node publishes itself where that is newest */
+    uint64_t version, bytes;
+    uint64_t blob_of; /* node whose blob at this version is held; 0: none */
+    uint64_t newest;  /* version ever heard of: above `version`, its holders are gone */
+    uint32_t donors, lies; /* nodes that gave blocks; wrong blocks refused */
+    double coverage;  /* share of the blocks that is there: 1 unless there is an error */
+    sleet_duration elapsed;
+} engine_fetched;
+
+typedef struct {
+    enum { EVENT_ROUND = 1, EVENT_SCHEMA, EVENT_STATE, EVENT_BLOB } type;
     int set;
-    int error;           /* EVENT_ROUND: SLEET_OK or SLEET_ECANCELED */
+    int error;           /* ROUND: SLEET_OK or ECANCELED; STATE: OK, ENOSTATE, EAGAIN (time is up);
+                            BLOB: OK, ENOSTATE */
     sleet_report report; /* EVENT_ROUND */
+    engine_fetched fetched; /* EVENT_STATE */
+    uint64_t node_id;    /* EVENT_BLOB: whose */
     char text[256];      /* EVENT_SCHEMA: which tensor differs, on which node */
 } engine_event;
 
@@ -140,6 +191,29 @@ typedef struct {
     uint64_t rounds;             /* reports delivered */
     ledger_side scatter, gather; /* sums over final rounds */
 } engine_set;
+
+typedef struct {
+    uint64_t version, bytes; /* published and offered; 0: none */
+    bool hashing;            /* a newer one is on its way */
+    uint32_t waiting;        /* blocks that others wait for, of all sets */
+    uint64_t served_bytes;   /* of all sets */
+    bool fetching;
+    uint64_t fetch_version; /* 0: not chosen yet */
+    uint32_t fetch_donors;
+    double fetch_coverage;
+} engine_state_info;
+
+typedef struct {
+    uint64_t node_id;
+    uint64_t state_version;       /* that it last told of; 0: none */
+    uint64_t blob_version;        /* held here; 0: none */
+    uint32_t blob_bytes;
+} engine_holding;
+
+/* False for an unused handle. */
+bool engine_get_state(const engine *, int set, engine_state_info *);
+/* What other nodes publish of the set, and which of their blobs are held here. */
+uint32_t engine_get_holdings(const engine *, int set, engine_holding *, uint32_t max);
 
 void engine_get_counters(const engine *, engine_counters *);
 uint32_t engine_get_peers(const engine *, engine_peer *, uint32_t max, sleet_time now);

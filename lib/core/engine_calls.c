@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct set *set_at(engine *e, int handle)
+struct set *engine_set_at(engine *e, int handle)
 {
     if (!e || handle < 0 || handle >= ENGINE_SETS_MAX || !e->sets[handle].used)
         return NULL;
@@ -43,6 +43,7 @@ static int layout_from(struct layout *l, const char *name, sleet_payload payload
 static void forget_set(engine *e, struct set *s)
 {
     int handle = s->handle;
+    state_forget_set(e, handle);
     set_fini(s);
     for (uint32_t i = 1; i < e->view.n; i++)
         memset(&e->members[i].sets[handle], 0, sizeof e->members[i].sets[handle]);
@@ -119,7 +120,7 @@ int engine_register(engine *e, const char *name, sleet_payload payload, const en
 
 void engine_detach(engine *e, int handle, sleet_time now)
 {
-    struct set *s = set_at(e, handle);
+    struct set *s = engine_set_at(e, handle);
     if (!s)
         return;
     struct env env = engine_env(e);
@@ -129,7 +130,7 @@ void engine_detach(engine *e, int handle, sleet_time now)
 
 int engine_start(engine *e, int handle, const engine_start_args *a, sleet_time now)
 {
-    struct set *s = set_at(e, handle);
+    struct set *s = engine_set_at(e, handle);
     if (!s || !a || !a->send || !a->result)
         return SLEET_EINVAL;
     if (e->leaving)
@@ -141,7 +142,7 @@ int engine_start(engine *e, int handle, const engine_start_args *a, sleet_time n
 
 int engine_cancel(engine *e, int handle, sleet_time now)
 {
-    struct set *s = set_at(e, handle);
+    struct set *s = engine_set_at(e, handle);
     if (!s)
         return SLEET_EINVAL;
     struct env env = engine_env(e);
@@ -197,6 +198,8 @@ bool engine_poll(engine *e, engine_event *ev)
             memcpy(ev->text, s->schema_text, sizeof ev->text);
             return true;
         }
+        if (s->used && state_poll(e, (int)i, ev))
+            return true;
     }
     return false;
 }

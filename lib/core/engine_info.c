@@ -101,7 +101,8 @@ uint64_t engine_memory_bound_bytes(const engine *e)
 {
     uint32_t group = e->view.room < SLEET_GROUP_MAX ? e->view.room : SLEET_GROUP_MAX;
     uint64_t sealed = sizeof(struct peer) + sizeof(struct offer) + 2 * REPLAY_WORDS * 8;
-    uint64_t bytes = sizeof *e + (uint64_t)e->view.room * (sizeof(struct member) + REPLAY_WORDS * 8 + 32);
+    uint64_t bytes = sizeof *e + state_memory_bound(e) +
+                     (uint64_t)e->view.room * (sizeof(struct member) + REPLAY_WORDS * 8 + 32);
     if (e->gate)
         bytes += sizeof *e->gate + (uint64_t)e->view.room * sealed;
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)

@@ -6,6 +6,8 @@
  *   engine_schema.c   which tensors they have
  *   engine_group.c    who averages with whom, where members differ
  *   engine_send.c     bursts: what leaves next, and when
+ *   engine_state.c    state that members publish and fetch: frames
+ *   engine_transfer.c ... calls, events, time
  *   engine_calls.c    the trainer's calls and events
  *   engine_info.c     what an operator sees */
 #ifndef ENGINE_INTERNAL_H
@@ -14,6 +16,7 @@
 #include "engine.h"
 #include "member/member.h"
 #include "round/round.h"
+#include "state/state.h"
 #include "wire/wire.h"
 
 #define CROWD SLEET_GROUP_MAX /* a job of more nodes takes its time to greet and to ping */
@@ -31,6 +34,24 @@ struct outbox_frame {
     uint8_t body[1184];
 };
 
+/* State transfer of all sets; indices are set handles. */
+struct transfer {
+    struct server server;
+    struct blobs blobs;
+    struct pacer share; /* of the node's rate, at most */
+    uint32_t turn;      /* slot served last */
+    struct transfer_set {
+        uint32_t hash;
+        struct published published;
+        struct fetch *fetch;
+        sleet_time fetch_began;
+        sleet_time tell_at; /* an INFO to all; TIME_NEVER: none is due */
+        uint32_t tell_slot, told;
+        uint64_t blob_of; /* asked for by the trainer; 0: none */
+        sleet_time blob_until, blob_again;
+    } sets[ENGINE_SETS_MAX];
+};
+
 struct engine {
     engine_config config;
     sleet_rng rng;
@@ -44,6 +65,7 @@ struct engine {
     struct member *members; /* of the view, at hand */
     struct set sets[ENGINE_SETS_MAX];
     engine_counters counters;
+    struct transfer transfer;
     struct pacer pacer; /* of all data together; each member has its own below it */
     uint32_t turn;   /* destination to look at first */
     uint64_t stray;  /* counter for frames outside a session */
@@ -121,7 +143,26 @@ void group_ask(engine *, struct member *, const struct set *, uint32_t hash);
 void group_recv_req(engine *, struct member *, const uint8_t *, size_t);
 void group_recv(engine *, const uint8_t *, size_t);
 
+/* ---- engine_state.c */
+void state_init(engine *, sleet_time now);
+bool state_path_of(void *engine, uint64_t node_id, struct state_path *);
+void state_fini(engine *);
+void state_recv(engine *, struct member *, const uint8_t *, size_t);
+void state_queue(engine *); /* put into the outbox what is due */
+/* The slot that is served next and when it may be sent to; 0: nobody waits. */
+uint32_t state_turn(engine *, sleet_time *at);
+/* Write a frame for the slot; 0: none. */
+size_t state_fill(engine *, uint32_t slot, uint8_t *out, size_t cap);
+void state_forget_set(engine *, int handle);
+
+/* ---- engine_transfer.c */
+void state_expire(engine *);
+sleet_time state_deadline(const engine *);
+bool state_poll(engine *, int handle, engine_event *);
+uint64_t state_memory_bound(const engine *); /* bytes */
+
 /* ---- engine_calls.c */
+struct set *engine_set_at(engine *, int handle); /* NULL for an unused one */
 struct set *engine_set_by_tensor(engine *, uint32_t tensor_id, int *index);
 struct set *engine_set_by_hash(engine *, uint32_t hash);
 #endif

@@ -173,6 +173,33 @@ static size_t fill_data(engine *e, engine_burst *b, const struct env *env)
     return 0;
 }
 
+/* State to whoever waits for it, in the gaps that the rounds' data leave. */
+static size_t fill_state(engine *e, engine_burst *b)
+{
+    sleet_time at;
+    uint32_t slot;
+    while ((slot = state_turn(e, &at)) && !time_before(e->now, at)) {
+        struct member *m = &e->members[slot];
+        b->to = m->addr;
+        while (b->count < ENGINE_BURST_MAX) {
+            size_t n = state_fill(e, slot, b->data + b->len + BODY_AT, BODY_MAX);
+            if (!n)
+                break;
+            seal_into(e, b, m, m->peer_index, WIRE_STATE, n);
+            if (n < WIRE_STATE_DATA_BYTES + WIRE_PAYLOAD_MAX)
+                break; /* a short one ends the burst */
+        }
+        if (!b->count)
+            continue;
+        pacer_spend(&e->pacer, b->len);
+        pacer_spend(&e->transfer.share, b->len);
+        flow_sent(&m->flow, &m->rtt, b->count, b->len, e->now);
+        member_timer(e, m);
+        return b->count;
+    }
+    return 0;
+}
+
 static const struct group *newest_group(const struct set *s)
 {
     const struct round *r = s->ring[s->own_round % ROUNDS_RING];
@@ -212,11 +239,14 @@ size_t engine_send(engine *e, engine_burst *b, sleet_time now)
     if (e->leaving)
         session_farewell(e);
     announce_changes(e);
+    state_queue(e);
     size_t n = fill_control(e, b);
     if (!n && !e->left)
         n = fill_summary(e, b, &env);
     if (!n && !e->left)
         n = fill_data(e, b, &env);
+    if (!n && !e->left)
+        n = fill_state(e, b);
     if (!n && !e->left)
         engine_settle(e); /* the last commit may have left */
     if (e->leaving && !e->outbox_n)
@@ -240,6 +270,7 @@ sleet_time engine_deadline(const engine *e)
     if (!e->left) {
         oldest((engine *)(uintptr_t)e, &env, &s, &next);
         t = time_min(t, next);
+        t = time_min(t, state_deadline(e));
     }
     if (time_before(t, e->now))
         t = e->now;

@@ -17,4 +17,5 @@
     X(rps) \
     X(session) \
     X(swim) \
+    X(state) \
     X(trace)

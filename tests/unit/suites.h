@@ -15,6 +15,7 @@
     X(peer) \
     X(replay) \
     X(scenario) \
+    X(state) \
     X(strategy) \
     X(swim) \
     X(tensor) \

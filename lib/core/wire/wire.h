@@ -42,7 +42,8 @@ enum wire_type {
     WIRE_CLOSE,
     WIRE_HELLO_DONE, /* wire/handshake.h, as COOKIE and, in sealed sessions, HELLO, HELLO_ACK */
     WIRE_COOKIE,
-    WIRE_MEMBERS /* wire/members.h */
+    WIRE_MEMBERS, /* wire/members.h */
+    WIRE_STATE = 15 /* wire/state.h */
 };
 
 struct wire_header {
