@@ -1,5 +1,5 @@
 /* command.c - the commands of docs/control.md. */
-#include "control.h"
+#include "command.h"
 #include "log.h"
 #include "loop.h"
 #include <errno.h>
@@ -8,21 +8,13 @@
 
 #define ELEMENTS_MAX (UINT64_C(1) << 40)
 #define DEADLINE_MAX_NS INT64_C(3600000000000)
-#define WORDS_MAX 9
 
-struct call {
-    struct control *k;
-    struct client *c;
-    int argc; /* words after the command */
-    char *argv[WORDS_MAX];
-};
-
-static void fail(struct client *c, int error, const char *text)
+void command_fail(struct client *c, int error, const char *text)
 {
     control_say(c, "%d %s", control_code_of(error), text ? text : control_error_text(error));
 }
 
-static bool number(const char *word, uint64_t max, uint64_t *out)
+bool command_number(const char *word, uint64_t max, uint64_t *out)
 {
     char *end;
     errno = 0;
@@ -37,11 +29,10 @@ static bool real(const char *word, double *out)
     return end != word && *end == '\0' && isfinite(*out);
 }
 
-/* The slot of a handle that belongs to the caller; NULL after answering. */
-static struct slot *own_slot(const struct call *a, int *handle)
+struct slot *command_slot(const struct call *a, int *handle)
 {
     uint64_t h;
-    if (number(a->argv[0], ENGINE_SETS_MAX - 1, &h) && a->k->slots[h].owner == a->c) {
+    if (command_number(a->argv[0], ENGINE_SETS_MAX - 1, &h) && a->k->slots[h].owner == a->c) {
         *handle = (int)h;
         return &a->k->slots[h];
     }
@@ -63,7 +54,7 @@ static void do_set(const struct call *a)
     forget(def);
     if (strcmp(a->argv[1], "model") != 0 || !control_decode(def->name, a->argv[0])) {
         forget(def);
-        fail(a->c, SLEET_EINVAL, "set NAME model: bad name or payload");
+        command_fail(a->c, SLEET_EINVAL, "set NAME model: bad name or payload");
         return;
     }
     control_say(a->c, "200 ok");
@@ -74,28 +65,28 @@ static void do_tensor(const struct call *a)
     struct definition *def = &a->c->def;
     engine_tensor t = {.dtype = SLEET_F32};
     if (!def->name[0]) {
-        fail(a->c, SLEET_ESTATE, "tensor: say `set` first");
+        command_fail(a->c, SLEET_ESTATE, "tensor: say `set` first");
         return;
     }
     if (!control_decode(t.name, a->argv[0]) || strcmp(a->argv[1], "f32") != 0 ||
-        !number(a->argv[2], ELEMENTS_MAX, &t.count)) {
-        fail(a->c, SLEET_EINVAL, "tensor NAME f32 COUNT: bad name, dtype or count");
+        !command_number(a->argv[2], ELEMENTS_MAX, &t.count)) {
+        command_fail(a->c, SLEET_EINVAL, "tensor NAME f32 COUNT: bad name, dtype or count");
         return;
     }
     if (def->count == SLEET_TENSORS_MAX) {
-        fail(a->c, SLEET_ELIMIT, "too many tensors in one set");
+        command_fail(a->c, SLEET_ELIMIT, "too many tensors in one set");
         return;
     }
     for (uint32_t i = 0; i < def->count; i++)
         if (strcmp(def->tensors[i].name, t.name) == 0) {
-            fail(a->c, SLEET_EEXIST, "the set has a tensor of this name already");
+            command_fail(a->c, SLEET_EEXIST, "the set has a tensor of this name already");
             return;
         }
     if (def->count == def->cap) {
         uint32_t cap = def->cap ? 2 * def->cap : 16;
         engine_tensor *grown = realloc(def->tensors, cap * sizeof *grown);
         if (!grown) {
-            fail(a->c, SLEET_ENOMEM, NULL);
+            command_fail(a->c, SLEET_ENOMEM, NULL);
             return;
         }
         def->tensors = grown;
@@ -147,7 +138,7 @@ static bool register_set(const struct call *a, const struct definition *def)
     int handle = engine_register(k->d->engine, def->name, SLEET_MODEL, def->tensors, def->count,
                                  k->d->now);
     if (handle < 0 || handle >= ENGINE_SETS_MAX) {
-        fail(a->c, handle < 0 ? handle : SLEET_ELIMIT, NULL);
+        command_fail(a->c, handle < 0 ? handle : SLEET_ELIMIT, NULL);
         return false;
     }
     struct slot *s = &k->slots[handle];
@@ -157,6 +148,7 @@ static bool register_set(const struct call *a, const struct definition *def)
                     control_shared_bytes(def->half));
         return false;
     }
+    state_renew(k, handle);
     s->owner = a->c;
     strcpy(s->name, def->name);
     snprintf(line, sizeof line, "201 %d %" PRIu64 "\n", handle, s->shm.bytes);
@@ -170,7 +162,7 @@ static void do_register(const struct call *a)
 {
     struct definition *def = &a->c->def;
     if (!def->name[0] || def->count == 0) {
-        fail(a->c, SLEET_ESTATE, "register: say `set` and `tensor` first");
+        command_fail(a->c, SLEET_ESTATE, "register: say `set` and `tensor` first");
         return;
     }
     if (register_set(a, def))
@@ -186,15 +178,15 @@ static void do_start(const struct call *a)
     int handle;
     uint64_t seq, deadline, quorum, exact;
     sleet_round_options o = {.size = sizeof o};
-    struct slot *s = own_slot(a, &handle);
+    struct slot *s = command_slot(a, &handle);
     if (!s)
         return;
-    if (!number(a->argv[1], UINT64_MAX, &seq) ||
-        !number(a->argv[2], (uint64_t)DEADLINE_MAX_NS, &deadline) || !real(a->argv[3], &o.weight) ||
-        !real(a->argv[4], &o.least_coverage) || !number(a->argv[5], UINT32_MAX, &quorum) ||
-        !number(a->argv[6], UINT32_MAX, &exact) || deadline == 0 || o.weight <= 0 ||
+    if (!command_number(a->argv[1], UINT64_MAX, &seq) ||
+        !command_number(a->argv[2], (uint64_t)DEADLINE_MAX_NS, &deadline) || !real(a->argv[3], &o.weight) ||
+        !real(a->argv[4], &o.least_coverage) || !command_number(a->argv[5], UINT32_MAX, &quorum) ||
+        !command_number(a->argv[6], UINT32_MAX, &exact) || deadline == 0 || o.weight <= 0 ||
         o.least_coverage < 0 || o.least_coverage > 1) {
-        fail(a->c, SLEET_EINVAL, "start: a value is malformed or out of range");
+        command_fail(a->c, SLEET_EINVAL, "start: a value is malformed or out of range");
         return;
     }
     o.deadline_ns = (int64_t)deadline;
@@ -205,7 +197,7 @@ static void do_start(const struct call *a)
     int error = a->k->d->left ? SLEET_ELEFT
                               : engine_start(a->k->d->engine, handle, &args, a->k->d->now);
     if (error) {
-        fail(a->c, error, error == SLEET_ESCHEMA && s->schema[0] ? s->schema : NULL);
+        command_fail(a->c, error, error == SLEET_ESCHEMA && s->schema[0] ? s->schema : NULL);
         return;
     }
     s->seq = seq;
@@ -216,7 +208,7 @@ static void do_start(const struct call *a)
 static void do_cancel(const struct call *a)
 {
     int handle;
-    if (!own_slot(a, &handle))
+    if (!command_slot(a, &handle))
         return;
     engine_cancel(a->k->d->engine, handle, a->k->d->now);
     control_say(a->c, "200 cancelled");
@@ -228,10 +220,10 @@ static void do_job(const struct call *a)
     engine_set info = {.trainers = 0};
     int handle;
     if (a->argc > 0) {
-        if (!own_slot(a, &handle))
+        if (!command_slot(a, &handle))
             return;
         if (!engine_get_set(d->engine, handle, &info, d->now)) {
-            fail(a->c, SLEET_EPROTO, "the engine does not know this set");
+            command_fail(a->c, SLEET_EPROTO, "the engine does not know this set");
             return;
         }
     }
@@ -247,6 +239,10 @@ void command_events(struct control *k)
         if (ev.set < 0 || ev.set >= ENGINE_SETS_MAX || !k->slots[ev.set].owner)
             continue;
         struct slot *s = &k->slots[ev.set];
+        if (ev.type == EVENT_STATE || ev.type == EVENT_BLOB) {
+            state_event(k, &ev);
+            continue;
+        }
         if (ev.type == EVENT_SCHEMA) {
             snprintf(s->schema, sizeof s->schema, "%s", ev.text);
             control_say(s->owner, "151 schema %d %s", ev.set, s->schema);
@@ -275,35 +271,35 @@ void command_cancel_all(struct control *k)
 
 /* ---- for everybody -------------------------------------------------------------------- */
 
-static void say_json(const struct call *a, char *json)
+void command_say_json(const struct call *a, char *json)
 {
     if (json)
         control_say_text(a->c, "211 ", json);
     else
-        fail(a->c, SLEET_ENOMEM, NULL);
+        command_fail(a->c, SLEET_ENOMEM, NULL);
     free(json);
 }
 
-static void do_status(const struct call *a) { say_json(a, status_json(a->k)); }
-static void do_peers(const struct call *a) { say_json(a, status_peers_json(a->k)); }
-static void do_config(const struct call *a) { say_json(a, status_config_json(a->k)); }
+static void do_status(const struct call *a) { command_say_json(a, status_json(a->k)); }
+static void do_peers(const struct call *a) { command_say_json(a, status_peers_json(a->k)); }
+static void do_config(const struct call *a) { command_say_json(a, status_config_json(a->k)); }
 
 static void do_rounds(const struct call *a)
 {
     char name[SLEET_NAME_MAX + 1];
     if (a->argc > 0 && !control_decode(name, a->argv[0]))
-        fail(a->c, SLEET_EINVAL, "rounds NAME: bad name");
+        command_fail(a->c, SLEET_EINVAL, "rounds NAME: bad name");
     else
-        say_json(a, status_rounds_json(a->k, a->argc > 0 ? name : NULL));
+        command_say_json(a, status_rounds_json(a->k, a->argc > 0 ? name : NULL));
 }
 
 static void do_explain(const struct call *a)
 {
     uint64_t round = 0;
-    if (a->argc > 0 && !number(a->argv[0], UINT64_MAX, &round))
-        fail(a->c, SLEET_EINVAL, "explain ROUND: ROUND is a whole number");
+    if (a->argc > 0 && !command_number(a->argv[0], UINT64_MAX, &round))
+        command_fail(a->c, SLEET_EINVAL, "explain ROUND: ROUND is a whole number");
     else
-        say_json(a, status_explain_json(a->k, round));
+        command_say_json(a, status_explain_json(a->k, round));
 }
 
 static void do_leave(const struct call *a)
@@ -336,7 +332,10 @@ static const struct {
     {"quit", 0, 0, do_quit},         {"set", 2, 2, do_set},
     {"tensor", 3, 3, do_tensor},     {"register", 0, 0, do_register},
     {"start", 7, 7, do_start},       {"cancel", 1, 1, do_cancel},
-    {"job", 0, 1, do_job},
+    {"job", 0, 1, do_job},           {"state", 0, 0, state_do_show},
+    {"attach", 1, 1, state_do_attach},    {"reserve", 1, 1, state_do_reserve},
+    {"publish", 3, 3, state_do_publish},  {"fetch", 4, 4, state_do_fetch},
+    {"blob", 4, 4, state_do_blob},
 };
 
 void command_run(struct control *k, struct client *c, char *line)
@@ -344,7 +343,7 @@ void command_run(struct control *k, struct client *c, char *line)
     struct call a = {.k = k, .c = c};
     char *rest = NULL;
     const char *name = strtok_r(line, " ", &rest);
-    while (a.argc < WORDS_MAX && (a.argv[a.argc] = strtok_r(NULL, " ", &rest)))
+    while (a.argc < COMMAND_WORDS_MAX && (a.argv[a.argc] = strtok_r(NULL, " ", &rest)))
         a.argc++;
     command_events(k); /* a round that has closed belongs to the start before this line */
     for (size_t i = 0; name && i < sizeof commands / sizeof *commands; i++) {
@@ -358,7 +357,7 @@ void command_run(struct control *k, struct client *c, char *line)
         return;
     }
     control_say(c, "400 unknown command; there are status peers rounds explain config leave shutdown quit "
-                   "set tensor register start cancel job");
+                   "set tensor register start cancel job state attach reserve publish fetch blob");
 }
 
 void command_drop(struct control *k, struct client *c)
@@ -367,6 +366,7 @@ void command_drop(struct control *k, struct client *c)
         if (k->slots[i].owner == c) {
             SAY(LOG_INFO, FAULT_NONE, "trainer-gone", F_S("set", k->slots[i].name),
                 F_U("pid", c->pid));
+            state_detach(k, i);
             slot_free(k, i);
         }
     forget(&c->def);

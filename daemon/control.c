@@ -269,7 +269,7 @@ bool control_open(struct control *k, struct daemon *d, const char *path)
     for (int i = 0; i < CONTROL_CLIENTS_MAX; i++)
         k->clients[i].fd = -1;
     for (int i = 0; i < ENGINE_SETS_MAX; i++)
-        k->slots[i].shm.fd = -1;
+        k->slots[i].shm.fd = k->states[i].shm.fd = -1;
     if (strlen(path) >= sizeof addr.sun_path) {
         fprintf(stderr, "sleetd: the control path is longer than %zu bytes: %s; give a shorter one "
                         "by --control\n", sizeof addr.sun_path - 1, path);
@@ -314,6 +314,8 @@ void control_close(struct control *k)
     for (int i = 0; i < CONTROL_CLIENTS_MAX; i++)
         if (k->clients[i].fd >= 0)
             drop(k, &k->clients[i]);
+    for (int i = 0; i < ENGINE_SETS_MAX; i++)
+        shm_destroy(&k->states[i].shm); /* the engine is not called any more */
     if (stat(k->path, &st) == 0 && st.st_dev == k->dev && st.st_ino == k->ino)
         unlink(k->path);
     close(k->fd);

@@ -45,6 +45,16 @@ struct slot {
     char schema[256];
 };
 
+/* Published state of the set with the same handle; see state.c. */
+struct state_slot {
+    struct shm shm;
+    uint64_t bytes; /* of a state */
+    uint32_t hash;  /* of the set */
+    int newest;     /* half that holds the newest version */
+    bool published, reserved, fetching, asking;
+    uint64_t fetch_seq, blob_seq; /* the caller's numbers */
+};
+
 struct daemon; /* loop.h */
 
 struct control {
@@ -57,6 +67,7 @@ struct control {
     ev_timer accept_pause; /* runs while `io` is stopped for want of descriptors */
     struct client clients[CONTROL_CLIENTS_MAX];
     struct slot slots[ENGINE_SETS_MAX];
+    struct state_slot states[ENGINE_SETS_MAX];
 };
 
 /* Bind and listen; a stale file is reclaimed, a live one refused.  False after
@@ -85,6 +96,8 @@ void command_cancel_all(struct control *);
 /* status.c: texts made by cJSON; NULL when out of memory, freed by free(). */
 char *status_json(const struct control *);
 char *status_peers_json(const struct control *);
+/* What is published, fetched and held of each set. */
+char *status_state_json(const struct control *);
 /* The options in force: as a file, and one by one. */
 char *status_config_json(const struct control *);
 /* `name`: one set, or NULL for all. */

@@ -3,6 +3,7 @@
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 
+#define STATE_HELD_MAX 72 /* nodes whose blobs can be held */
 #define ROUNDS_MAX 64    /* rounds of a set in a reply */
 #define SILENT_ROUNDS 3u /* rounds without a contribution until a peer is named */
 
@@ -84,7 +85,7 @@ static void add_memory(cJSON *root, const struct control *k)
 {
     uint64_t shared = 0;
     for (int i = 0; i < ENGINE_SETS_MAX; i++)
-        shared += k->slots[i].shm.bytes;
+        shared += k->slots[i].shm.bytes + k->states[i].shm.bytes;
     uint64_t shell = sizeof(struct daemon) + (uint64_t)UDP_BATCH * UDP_MESSAGE_MAX;
     for (int i = 0; i < CONTROL_CLIENTS_MAX; i++)
         shell += k->clients[i].out_cap + k->clients[i].def.cap * sizeof(engine_tensor);
@@ -310,6 +311,46 @@ char *status_explain_json(const struct control *k, uint64_t round)
             continue;
         cJSON *o = explanation_json(&x);
         cJSON_AddStringToObject(o, "name", e.name);
+        cJSON_AddItemToArray(sets, o);
+    }
+    return finish(root);
+}
+
+static void add_holdings(cJSON *to, const struct daemon *d, int handle)
+{
+    static engine_holding held[STATE_HELD_MAX];
+    cJSON *list = cJSON_AddArrayToObject(to, "members");
+    uint32_t n = engine_get_holdings(d->engine, handle, held, STATE_HELD_MAX);
+    for (uint32_t i = 0; i < n; i++) {
+        cJSON *o = cJSON_CreateObject();
+        add_id(o, "node_id", held[i].node_id);
+        cJSON_AddNumberToObject(o, "version", num(held[i].state_version));
+        cJSON_AddNumberToObject(o, "blob_version", num(held[i].blob_version));
+        cJSON_AddNumberToObject(o, "blob_bytes", held[i].blob_bytes);
+        cJSON_AddItemToArray(list, o);
+    }
+}
+
+char *status_state_json(const struct control *k)
+{
+    cJSON *root = cJSON_CreateObject(), *sets = cJSON_AddArrayToObject(root, "sets");
+    engine_state_info s;
+    engine_set e;
+    for (int i = 0; i < ENGINE_SETS_MAX; i++) {
+        if (!engine_get_set(k->d->engine, i, &e, k->d->now) || !engine_get_state(k->d->engine, i, &s))
+            continue;
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddStringToObject(o, "name", e.name);
+        cJSON_AddNumberToObject(o, "version", num(s.version));
+        cJSON_AddNumberToObject(o, "bytes", num(s.bytes));
+        cJSON_AddBoolToObject(o, "hashing", s.hashing);
+        cJSON_AddNumberToObject(o, "waiting_blocks", s.waiting);
+        cJSON_AddNumberToObject(o, "served_bytes", num(s.served_bytes));
+        cJSON_AddBoolToObject(o, "fetching", s.fetching);
+        cJSON_AddNumberToObject(o, "fetch_version", num(s.fetch_version));
+        cJSON_AddNumberToObject(o, "fetch_donors", s.fetch_donors);
+        cJSON_AddNumberToObject(o, "fetch_coverage", s.fetch_coverage);
+        add_holdings(o, k->d, i);
         cJSON_AddItemToArray(sets, o);
     }
     return finish(root);

@@ -234,6 +234,47 @@ SLEET_API int sleet_wait(sleet_set *set, sleet_report *report);
  * without an open round as well. */
 SLEET_API int sleet_cancel(sleet_set *set);
 
+/* ---- state ---------------------------------------------------------------- */
+
+/* What a node needs to go on where another is: the tensors of a set at a version, and a blob of
+ * its own (step, samples, place in the data, state of an optimizer).  Others fetch it exactly,
+ * also over links that lose packets, without pausing the rounds of anybody. */
+
+/* Publish the set's present tensors (`data` of sleet_set_add(), else the send buffers; not
+ * during a round that uses those) as `version`, which is not 0 and grows, e.g. the step.
+ * `blob`: `blob_bytes` bytes, at most SLEET_BLOB_MAX, or NULL; members keep the newest one of
+ * each node.  Both are copied.  The daemon keeps the newest version, also when this process ends.
+ * Returns within 5 s.  Errors: EINVAL, ELIMIT, ENOMEM, ESTATE (not registered), EAGAIN (the version
+ * before the newest is still being fetched: publish at a later step), EDAEMON, ESTALLED. */
+SLEET_API int sleet_state_publish(sleet_set *set, uint64_t version, const void *blob,
+                                  size_t blob_bytes);
+
+typedef struct sleet_state_report {
+    uint64_t version; /* fetched; with an error: what was being fetched, or 0 */
+    uint64_t newest;  /* version that was ever heard of: above `version` its holders are gone */
+    uint64_t bytes;   /* of the state */
+    uint64_t blob_of; /* a node whose blob at this version can be read; 0: none */
+    uint32_t donors;  /* nodes that delivered parts; 0: this node's daemon had it */
+    uint32_t lies;    /* wrong parts that were found and refused */
+    double coverage;  /* share of the state that is there: 1 unless there is an error */
+    int64_t elapsed_ns;
+} sleet_state_report;
+
+/* Fetch the newest version above `newer_than` (0: any) that members or this daemon hold, into
+ * the set's tensors (as above), within `limit_ns` (> 0, at most a day).  `report` may be NULL.
+ * On an error the tensors are as they were.  Errors: ENOSTATE (nobody publishes one; known after
+ * some round trips, at most 3 s), EAGAIN (time is up, or a fetch is under way), EINVAL, ESTATE,
+ * ENOMEM, EDAEMON, ESTALLED (no answer 250 ms after the limit). */
+SLEET_API int sleet_state_fetch(sleet_set *set, uint64_t newer_than, int64_t limit_ns,
+                                sleet_state_report *report);
+
+/* The newest blob of a node, which may be this one, or dead: from this daemon or a member that keeps
+ * it, within `limit_ns`.  Writes at most `cap` bytes to `out`; *bytes is the blob's size and
+ * *version the state's that it came with (either may be NULL).
+ * Errors: ENOSTATE (nobody has one), EINVAL (also: `cap` is too small), ESTATE, EDAEMON, ESTALLED. */
+SLEET_API int sleet_state_blob(sleet_set *set, uint64_t node_id, int64_t limit_ns, void *out,
+                               size_t cap, size_t *bytes, uint64_t *version);
+
 /* A descriptor that polls readable when sleet_poll() may have news; owned by
  * the context.  -1 on a NULL context. */
 SLEET_API int sleet_fd(const sleet *ctx);

@@ -221,6 +221,32 @@ void show_explain(const cJSON *answer)
     }
 }
 
+void show_state(const cJSON *a)
+{
+    const cJSON *set, *m;
+    cJSON_ArrayForEach(set, list(a, "sets"))
+    {
+        printf("set %s: ", str(set, "name"));
+        if (num(set, "version", 0) > 0)
+            printf("version %.0f published, %.0f bytes%s\n", num(set, "version", 0), num(set, "bytes", 0),
+                   yes(set, "hashing") ? ", a newer one is being hashed" : "");
+        else
+            printf("nothing published here\n");
+        printf("    %.0f bytes served, %.0f blocks waiting\n", num(set, "served_bytes", 0),
+               num(set, "waiting_blocks", 0));
+        if (yes(set, "fetching"))
+            printf("    fetching version %.0f: %.1f %% from %.0f nodes\n", num(set, "fetch_version", 0),
+                   100 * num(set, "fetch_coverage", 0), num(set, "fetch_donors", 0));
+        if (cJSON_GetArraySize(list(set, "members")))
+            printf("    %-20s %12s %12s %10s\n", "node", "publishes", "blob here", "bytes");
+        cJSON_ArrayForEach(m, list(set, "members"))
+        {
+            printf("    %-20s %12.0f %12.0f %10.0f\n", str(m, "node_id"), num(m, "version", 0),
+                   num(m, "blob_version", 0), num(m, "blob_bytes", 0));
+        }
+    }
+}
+
 void show_config(const cJSON *answer)
 {
     fputs(str(answer, "file"), stdout);

@@ -20,7 +20,7 @@
 #define ANSWER_LIMIT_MS 5000
 
 static const char usage_text[] =
-    "usage: sleetctl [-s SOCKET] [--json] [status|peers|rounds|explain [ROUND]|"
+    "usage: sleetctl [-s SOCKET] [--json] [status|peers|rounds|explain [ROUND]|state|"
     "                config|leave|shutdown]\n"
     "       sleetctl [--json] run -n N [--loss P] [--seed S] [--rate MBIT]\n"
     "                [--freeze NODE:WHEN:FOR_S] [--keep DIR] -- CMD ARGS...\n"
@@ -29,6 +29,7 @@ static const char usage_text[] =
     "\n"
     "Without -s the socket is $SLEET_CONTROL, or the daemon's default path.\n"
     "explain tells which elements of a round had which contributors, and why not all.\n"
+    "state tells who publishes which version of the tensors, and whose blobs are held.\n"
     "config prints the daemon's options as a file that sleetd takes.\n"
     "run: N daemons and N copies of CMD on this machine.  P is the fraction of\n"
     "datagrams that the daemons drop (emulated); MBIT the rate of each node;\n"
@@ -320,7 +321,7 @@ static const struct command {
     bool number;                 /* takes one */
 } commands[] = {
     {"status", show_status, false}, {"peers", show_peers, false},   {"rounds", show_rounds, false},
-    {"explain", show_explain, true}, {"config", show_config, false}, {"leave", NULL, false},
+    {"explain", show_explain, true}, {"state", show_state, false}, {"config", show_config, false}, {"leave", NULL, false},
     {"shutdown", NULL, false}};
 
 static int ask(const char *socket_path, const struct command *command, const char *word, bool json)

@@ -20,6 +20,7 @@ void show_peers(const cJSON *answer);
 void show_rounds(const cJSON *answer);
 void show_explain(const cJSON *answer);
 void show_config(const cJSON *answer);
+void show_state(const cJSON *answer);
 
 /* One flat JSON line about node `i` of a run, from its daemon's answers to
  * "status" and "peers": datagrams, fragments, longest wait (s), coverage. */

@@ -33,6 +33,15 @@ struct sleet_set {
     int64_t deadline_ns; /* instant, CLOCK_MONOTONIC */
     int round_error;
     sleet_report report;
+    struct state_side {
+        uint8_t *map;
+        uint64_t map_bytes;
+        uint64_t seq;      /* of the newest question */
+        bool came;         /* its answer has */
+        int error, half;
+        sleet_state_report report; /* of 152 */
+        uint64_t blob_version, blob_bytes; /* of 153 */
+    } state;
     char schema[256]; /* text of 151, "" if none */
 };
 
@@ -66,6 +75,9 @@ int client_pump(sleet *ctx, int64_t until_ns);
 /* Set the set's round state from "HANDLE SEQ ..." of a 150 or "HANDLE TEXT" of a 151. */
 void client_round_line(sleet *ctx, const char *text);
 void client_schema_line(sleet *ctx, const char *text);
+/* Take what 152 or 153 says. */
+void client_state_line(sleet *ctx, const char *text);
+void client_blob_line(sleet *ctx, const char *text);
 
 /* Wait for the daemon's greeting. */
 int client_greeting(sleet *ctx, int64_t until_ns);

@@ -100,6 +100,10 @@ static bool next_reply(sleet *ctx, char line[CLIENT_INPUT_MAX])
             client_round_line(ctx, line + 10);
         } else if (strncmp(line, "151 schema ", 11) == 0) {
             client_schema_line(ctx, line + 11);
+        } else if (strncmp(line, "152 state ", 10) == 0) {
+            client_state_line(ctx, line + 10);
+        } else if (strncmp(line, "153 blob ", 9) == 0) {
+            client_blob_line(ctx, line + 9);
         } else if (line[0] != '1') {
             if (ctx->stale == 0)
                 return true;

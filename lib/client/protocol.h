@@ -28,6 +28,8 @@
     X(503, SLEET_ELIMIT)                                                                    \
     X(422, SLEET_ESCHEMA)                                                                   \
     X(423, SLEET_EEXIST)                                                                    \
+    X(426, SLEET_EAGAIN)                                                                    \
+    X(427, SLEET_ENOSTATE)                                                                  \
     X(507, SLEET_ENOMEM)                                                                    \
     X(500, SLEET_EPROTO)
 
@@ -129,6 +131,13 @@ static inline bool control_decode(char out[SLEET_NAME_MAX + 1], const char *word
 static inline uint64_t control_align(uint64_t bytes, uint64_t unit)
 {
     return (bytes + unit - 1) / unit * unit;
+}
+
+/* The shared memory of a set's state: two halves and room for a blob. */
+static inline uint64_t control_state_half(uint64_t half) { return control_align(half, CONTROL_PAGE); }
+static inline uint64_t control_state_bytes(uint64_t half)
+{
+    return 2 * control_state_half(half) + SLEET_BLOB_MAX;
 }
 
 /* Size of the shared memory of a set whose send half is `half` bytes. */

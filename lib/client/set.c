@@ -135,6 +135,8 @@ void client_set_free(sleet_set *set)
 {
     if (set->map)
         munmap(set->map, set->map_bytes);
+    if (set->state.map)
+        munmap(set->state.map, set->state.map_bytes);
     free(set->tensors);
     free(set);
 }

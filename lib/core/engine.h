@@ -124,6 +124,9 @@ typedef struct {
  * One fetch a set at a time.  Errors: EINVAL, EBUSY, ENOMEM, ELEFT. */
 int engine_state_fetch(engine *, int set, const engine_fetch_args *, sleet_time now);
 
+/* End a fetch, or a question for a blob, without an event. */
+void engine_state_cancel(engine *, int set);
+
 /* Ask for the newest blob of a node, alive or not; EVENT_BLOB follows within the limit.  One a
  * set at a time.  Errors: EINVAL, EBUSY, ELEFT. */
 int engine_blob_ask(engine *, int set, uint64_t node_id, sleet_duration limit, sleet_time now);

@@ -40,6 +40,15 @@ void engine_state_withdraw(engine *e, int handle)
         state_forget_set(e, handle);
 }
 
+void engine_state_cancel(engine *e, int handle)
+{
+    if (!engine_set_at(e, handle))
+        return;
+    fetch_free(e->transfer.sets[handle].fetch);
+    e->transfer.sets[handle].fetch = NULL;
+    e->transfer.sets[handle].blob_of = 0;
+}
+
 int engine_state_fetch(engine *e, int handle, const engine_fetch_args *a, sleet_time now)
 {
     const struct set *s = engine_set_at(e, handle);

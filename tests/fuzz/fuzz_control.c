@@ -69,6 +69,7 @@ void shm_destroy(struct shm *s)
 
 char *status_json(const struct control *k) { return k ? strdup("{}") : NULL; }
 char *status_peers_json(const struct control *k) { return k ? strdup("[]") : NULL; }
+char *status_state_json(const struct control *k) { return k ? strdup("{}") : NULL; }
 char *status_config_json(const struct control *k) { return k ? strdup("{}") : NULL; }
 char *status_explain_json(const struct control *k, uint64_t round)
 {
@@ -133,6 +134,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size -= n;
     }
     command_drop(&d.control, c);
+    for (int i = 0; i < ENGINE_SETS_MAX; i++)
+        shm_destroy(&d.control.states[i].shm);
     engine_free(d.engine);
     return 0;
 }
