@@ -180,6 +180,9 @@ typedef struct {
     bool contributing;
     uint32_t silent_rounds; /* rounds in a row in which it contributed nothing to us */
     double coverage;        /* long-run share of its fragments that reached this node's commits */
+    uint64_t clipped, refused, far_rounds; /* contributions of its cut down, results not
+                                              taken, rounds with some of them */
+    double excess;          /* which went beyond what is allowed at most so many times */
 } engine_peer;
 
 typedef struct {

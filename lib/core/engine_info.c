@@ -35,6 +35,10 @@ uint32_t engine_get_peers(const engine *e, engine_peer *out, uint32_t max, sleet
             p->contributing = m->sets[k].attached && m->sets[k].established;
             p->silent_rounds = m->sets[k].silent_rounds;
             p->coverage = m->sets[k].coverage;
+            p->clipped = m->sets[k].clipped;
+            p->refused = m->sets[k].refused;
+            p->far_rounds = m->sets[k].far_rounds;
+            p->excess = (double)m->sets[k].excess;
             break;
         }
     }
@@ -105,6 +109,11 @@ uint64_t engine_memory_bound_bytes(const engine *e)
                      (uint64_t)e->view.room * (sizeof(struct member) + REPLAY_WORDS * 8 + 32);
     if (e->gate)
         bytes += sizeof *e->gate + (uint64_t)e->view.room * sealed;
+    for (uint32_t i = 0; e->config.clip > 0 && i < ENGINE_SETS_MAX; i++)
+        if (e->sets[i].used)
+            bytes += clip_bytes_bound(&e->sets[i].layout) +
+                     (uint64_t)(e->config.window + 2) *
+                         clip_round_bytes_bound(&e->sets[i].layout, group);
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
         if (e->sets[i].used)
             bytes += (uint64_t)(e->config.window + 2) * round_bytes_bound(&e->sets[i].layout, group) +

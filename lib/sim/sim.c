@@ -270,6 +270,7 @@ static engine *node_engine(sim *s, uint32_t node)
                             .on_partition = c->part_continue ? PARTITION_CONTINUE : PARTITION_PARK,
                             .merge_rounds = c->merge_rounds,
                             .go_on_isolated = c->go_on_isolated,
+                            .clip = c->clip,
                             .log = c->log};
     if (c->sealed) {
         config.security = ENGINE_SEALED;

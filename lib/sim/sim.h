@@ -24,6 +24,7 @@ struct sim_config {
     bool repair_off;       /* as in engine_config */
     bool part_continue, go_on_isolated; /* on_partition = continue, as in engine_config */
     uint32_t merge_rounds;              /* likewise */
+    double clip;           /* likewise */
     uint32_t window, absent_rounds;                /* as in engine_config, 0: default */
     sleet_duration budget_min, budget_max, budget_first, join_wait, ping; /* likewise */
     log_sink log;

@@ -33,6 +33,8 @@ typedef struct engine_config {
     enum { PARTITION_PARK, PARTITION_CONTINUE } on_partition; /* of the smaller side */
     uint32_t merge_rounds; /* sides apart for fewer are averaged where they meet, 4 */
     bool go_on_isolated;   /* also after 10 rounds in a row of low coverage */
+    double clip; /* contributions further off or heavier than so many times what is usual are cut
+                    down to that, see round/clip.h; 0: none */
     bool repair_off;          /* experiments: gather holes are not asked for again */
     log_sink log;
 } engine_config;

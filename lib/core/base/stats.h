@@ -20,7 +20,9 @@
     X(in_bytes, "bytes of datagrams received")                                              \
     X(nonfinite, "fragments with NaN or infinity left out")                                 \
     X(overlap, "commits with overlapping contributors (a fault)")                           \
-    X(usurped, "commits refused: their sender does not own the fragment")
+    X(usurped, "commits refused: their sender does not own the fragment")                   \
+    X(clipped, "contributions cut down: far off or heavy against the others")               \
+    X(refused, "results not taken: far off or heavy against one's own")
 
 typedef struct {
 #define ENGINE_X(field, help) uint64_t field;
@@ -77,6 +79,9 @@ typedef struct { /* one member of the group; the node at people[] of the same in
     enum engine_lane_state state;
     ledger_side scatter; /* its contributions to this node's share */
     ledger_side gather;  /* its results to this node */
+    uint32_t clipped;    /* of its contributions to this node's share, */
+    double excess;       /* which went beyond what is allowed at most so many times */
+    uint32_t refused;    /* of its results: too far off */
 } engine_lane;
 
 /* A round as this node saw it.  people: the group by ascending id, then those met through

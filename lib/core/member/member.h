@@ -39,6 +39,9 @@ struct member_set {
     uint32_t silent_rounds; /* in a row without any contribution to this node */
     sleet_time ask_at;      /* not to be asked for a group before */
     double coverage;        /* long-run share of its fragments in our commits */
+    uint64_t clipped, refused; /* contributions of its cut down, results not taken */
+    uint64_t far_rounds;       /* rounds with some */
+    float excess;           /* the worst of them, in times of what is allowed */
 };
 
 struct member {

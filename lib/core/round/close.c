@@ -37,7 +37,8 @@ void set_copy_fragment(const struct set *s, uint32_t fragment, const void *const
  * while they may be read; a slice a call, true when all is done. */
 static bool wind_up(struct set *s, struct round *r, const struct env *e)
 {
-    if (r->got_n == s->layout.fragments && !r->withheld)
+    bool whole = r->got_n == s->layout.fragments && r->filled == s->layout.fragments;
+    if (whole && !r->withheld)
         return true;
     for (uint32_t i = 0; i < SLICE_FRAGMENTS && r->wound_up < s->layout.fragments; i++) {
         uint32_t f = r->wound_up++;

@@ -62,6 +62,9 @@ bool set_explain(const struct set *s, const struct env *e, uint64_t number, engi
         engine_lane *l = &x->lane[x->lanes++];
         l->state = state_of(r, e, i);
         ledger_lane(r, i, &l->scatter, &l->gather);
+        l->clipped = r->lane[i].clipped;
+        l->refused = r->lane[i].refused;
+        l->excess = (double)r->lane[i].excess;
     }
     return true;
 }

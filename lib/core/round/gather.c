@@ -62,6 +62,15 @@ static enum fate vouched_for(const struct set *s, struct round *r, const struct 
     return fate;
 }
 
+static void note_refused(struct lane *l, const struct env *e, double excess)
+{
+    e->counters->refused++;
+    if (!l)
+        return;
+    l->refused++;
+    l->excess = (double)l->excess > excess ? l->excess : (float)excess;
+}
+
 enum fate gather_recv(struct set *s, struct round *r, const struct env *e, const struct member *m,
                       int rank, const struct wire_data *d, uint32_t fragment)
 {
@@ -96,7 +105,11 @@ enum fate gather_recv(struct set *s, struct round *r, const struct env *e, const
         e->counters->nonfinite++;
         return FATE_CORRUPT;
     }
-    held_put(s, r, e, fragment, &h, x);
+    double excess = clip_excess(s, r, e, fragment, &h, x);
+    if (excess <= 1)
+        held_put(s, r, e, fragment, &h, x);
+    else
+        note_refused(lane, e, excess); /* as if there were none */
     if (lane)
         lane->summary_gap = MS(1);
     if (!expected) {

@@ -86,6 +86,7 @@ bool held_put(struct set *s, struct round *r, const struct env *e, uint32_t frag
         *first = *h;
         r->filled++;
         write_values(s, r, fragment, x);
+        clip_committed(s, e, fragment, x, n);
         return true;
     }
     if (first->owner == h->owner)

@@ -48,6 +48,25 @@ static void add(ledger_side *sum, const ledger_side *x)
 #undef LEDGER_X
 }
 
+/* Said after 1, 2, 4, ... rounds. */
+static void note_far_off(struct set *s, const struct round *r, const struct env *e, uint32_t rank)
+{
+    const struct lane *l = &r->lane[rank];
+    struct member *m = &e->members[r->group.members[rank].slot];
+    struct member_set *ms = &m->sets[s->handle];
+    if (!l->clipped && !l->refused)
+        return;
+    ms->clipped += l->clipped;
+    ms->refused += l->refused;
+    ms->far_rounds++;
+    ms->excess = l->excess > ms->excess ? l->excess : ms->excess;
+    if ((ms->far_rounds & (ms->far_rounds - 1)) == 0)
+        LOG(&e->config->log, LOG_WARN, FAULT_REMOTE, "member-far-off", F_X("node", m->node_id),
+            F_U("round", r->number), F_U("rounds", ms->far_rounds), F_U("clipped", l->clipped),
+            F_U("refused", l->refused), F_F("excess", (double)l->excess),
+            F_S("set", s->layout.name));
+}
+
 static void judge_contributors(struct set *s, const struct round *r, const struct env *e)
 {
     uint32_t mine = r->lane[r->self].share;
@@ -88,4 +107,6 @@ void ledger_finish(struct set *s, struct round *r, const struct env *e, bool fin
     add(&s->scatter_sum, &h.scatter);
     add(&s->gather_sum, &h.gather);
     judge_contributors(s, r, e);
+    for (uint32_t i = 0; i < r->group.n; i++)
+        note_far_off(s, r, e, i);
 }

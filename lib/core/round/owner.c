@@ -71,6 +71,7 @@ static void add_own(struct set *s, struct round *r, const struct env *e, uint32_
     double *acc = sums(r, number);
     if (!acc)
         return;
+    clip_suspects(s, r, e, number, (uint32_t)r->self, x, n, (float)r->weight);
     reduce_add(acc, x, r->weight, n);
     r->own.wsum[number] += r->weight;
     r->own.mask[number] |= BIT(r->self);
@@ -94,6 +95,14 @@ static void take_own(struct set *s, struct round *r, const struct env *e, uint32
         gather_own(s, r, e, o->order[o->taken++]);
 }
 
+static uint32_t elements_of(const struct set *s, const struct round *r, uint32_t number)
+{
+    uint32_t tensor, n;
+    uint64_t offset;
+    layout_locate(&s->layout, owner_fragment(r, number), &tensor, &offset, &n);
+    return n;
+}
+
 static void commit(struct set *s, struct round *r, const struct env *e, uint32_t number)
 {
     struct owner_side *o = &r->own;
@@ -106,6 +115,7 @@ static void commit(struct set *s, struct round *r, const struct env *e, uint32_t
         o->commit = malloc(((size_t)owner_numbers(r) * FRAGMENT_ELEMENTS + 1) * sizeof(float));
     if (!o->mask[number] || !o->commit)
         return;
+    clip_settle(s, r, e, number);
     reduce_mean(o->commit + (size_t)number * FRAGMENT_ELEMENTS, o->acc[number], o->wsum[number],
                 FRAGMENT_ELEMENTS);
     free(o->acc[number]);
@@ -113,6 +123,9 @@ static void commit(struct set *s, struct round *r, const struct env *e, uint32_t
     o->wsum[number] = -o->wsum[number];
     o->order[o->commits++] = number;
     o->foreign_commits += number >= share;
+    if (!r->joined)
+        clip_committed(s, e, owner_fragment(r, number), o->commit + (size_t)number * FRAGMENT_ELEMENTS,
+                       elements_of(s, r, number));
     take_own(s, r, e, 1);
 }
 
@@ -146,6 +159,7 @@ static void finish(struct set *s, struct round *r, const struct env *e)
         free(o->acc[i]);
         o->acc[i] = NULL;
     }
+    clip_drop_suspects(o, owner_numbers(r));
     for (uint32_t i = 0; i < r->group.n; i++)
         r->lane[i].summary_due |= (int)i != r->self && gather_sent(r, e, i);
 }
@@ -191,8 +205,10 @@ enum fate owner_recv(struct set *s, struct round *r, const struct env *e, uint32
         e->counters->nonfinite++;
         return FATE_CORRUPT;
     }
-    reduce_add(acc, x, d->weight, n);
-    o->wsum[number] += d->weight;
+    if (!clip_suspects(s, r, e, number, rank, x, n, d->weight)) {
+        reduce_add(acc, x, d->weight, n);
+        o->wsum[number] += d->weight;
+    }
     o->mask[number] |= BIT(rank);
     if (mine && d->phase == PHASE_SCATTER)
         lane->in_direct++;

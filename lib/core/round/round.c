@@ -76,6 +76,8 @@ void round_free(struct round *r)
     }
     for (uint32_t i = 0; r->own.acc && i < r->lane[r->self].share + r->own.foreign_n; i++)
         free(r->own.acc[i]);
+    if (r->own.wsum) /* the group is there */
+        clip_drop_suspects(&r->own, owner_numbers(r));
     free(r->own.acc);
     free(r->own.wsum);
     free(r->own.mask);

@@ -16,6 +16,7 @@
 #include "member/common.h"
 #include "member/member.h"
 #include "round/budget.h"
+#include "round/clip.h"
 #include "strategy/strategy.h"
 #include "tensor/layout.h"
 #include "wire/wire.h"
@@ -39,6 +40,9 @@ struct owner_side {
     uint32_t foreign_n, foreign_max, foreign_commits;
     uint32_t *foreign, *foreign_of; /* fragment of number share + i; 1 + i of a fragment */
     uint32_t sweep;  /* next number to commit while finishing */
+    struct suspect **suspects; /* by number: contributions held back until the commit */
+    uint32_t suspects_n;
+    float *change;             /* by number and rank, see clip.h */
     bool finishing, final, discarded;
     sleet_time first_seen, grace_at; /* TIME_NEVER when unset */
     uint64_t need, over;             /* ranks waited for; ranks that said END */
@@ -60,6 +64,10 @@ struct lane {
     bool commits_final;
     sleet_time final_at;
     uint32_t group; /* hash of the group it pinned, 0 unknown */
+    float weight;     /* of its contributions */
+    uint32_t clipped; /* of them were too far off or too heavy, */
+    float excess;     /* at most so many times */
+    uint32_t refused; /* of its commits likewise */
     /* feedback */
     sleet_time summary_at;
     sleet_duration summary_gap;
@@ -150,6 +158,7 @@ struct set {
     struct layout layout;
     int handle;
     struct budget budget;
+    struct clip clip;
     struct round *ring[ROUNDS_RING];
     struct round *open;
     struct group known[KNOWN_GROUPS]; /* ring */
@@ -279,6 +288,22 @@ uint32_t owner_numbers(const struct round *);
 /* True while commits wait to be made or taken over into the result. */
 bool owner_busy(const struct round *);
 sleet_time owner_deadline(const struct set *, const struct round *);
+
+/* ---- clip.c: see clip.h */
+/* Judge a contribution of n finite elements.  True: it is held back, and is not to be added. */
+bool clip_suspects(struct set *, struct round *, const struct env *, uint32_t number, uint32_t rank,
+                   const float *x, uint32_t n, float weight);
+/* The number is about to be committed: add what was held back. */
+void clip_settle(struct set *, struct round *, const struct env *, uint32_t number);
+/* A commit of n elements is known. */
+void clip_committed(struct set *, const struct env *, uint32_t fragment, const float *x, uint32_t n);
+/* How many times a commit goes beyond what is allowed: above 1 it is not to be taken. */
+double clip_excess(const struct set *, const struct round *, const struct env *, uint32_t fragment,
+                   const struct held *, const float *x);
+void clip_drop_suspects(struct owner_side *, uint32_t numbers);
+void clip_fini(struct clip *);
+uint64_t clip_bytes_bound(const struct layout *);
+uint64_t clip_round_bytes_bound(const struct layout *, uint32_t members);
 
 /* ---- gather.c */
 /* `rank` is -1 for a member that is not in the own group. */

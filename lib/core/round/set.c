@@ -160,6 +160,7 @@ void set_fini(struct set *s)
         round_free(s->ring[i]);
     set_drop_pending(s);
     common_fini(&s->apart.common);
+    clip_fini(&s->clip);
     layout_fini(&s->layout);
     memset(s, 0, sizeof *s);
 }
