@@ -39,6 +39,8 @@
       "most Mbit of datagrams a second from this node")                                     \
     X(KEEP, "job", "keep_mib", NUMBER, "0", 0, 1048576,                                      \
       "MiB of past rounds' results kept a set for members that miss some; 0: 2 shares, at least 16") \
+    X(CLIP, "job", "clip", NUMBER, "8", 0, 1000000,                                          \
+      "contributions and results that lie so many times further off than usual are bounded; 0: none are") \
     X(LOSS, "emulate", "loss", NUMBER, "0", 0, 1,                                           \
       "emulated: share of datagrams dropped on receipt")                                    \
     X(SEED, "emulate", "seed", NUMBER, "0", 0, 18446744073709551615.0,                      \
@@ -58,7 +60,7 @@ struct config {
     int rank[CONFIG_COUNT];     /* of the source, higher wins */
     /* The same, parsed: */
     uint64_t node_id, seed;
-    double rate_mbit, keep_mib, loss, receive_buffer;
+    double rate_mbit, keep_mib, clip, loss, receive_buffer;
     bool gso, sealed, has_operator;
     uint8_t operator_key[KEY_BYTES]; /* ed25519 public key */
     uint64_t *allow;                 /* owned; node ids, as many as */

@@ -51,6 +51,7 @@ static bool check_number(struct config *c, int id)
         return config_wrong(c, id, "a number from %g to %g is needed", rows[id].low, rows[id].high);
     double *const field[CONFIG_COUNT] = {[CONFIG_RATE] = &c->rate_mbit,
                                          [CONFIG_KEEP] = &c->keep_mib,
+                                         [CONFIG_CLIP] = &c->clip,
                                          [CONFIG_LOSS] = &c->loss,
                                          [CONFIG_RECEIVE_BUFFER] = &c->receive_buffer};
     *field[id] = v;

@@ -182,6 +182,7 @@ static bool make_engine(struct daemon *d, uint64_t seed)
     engine_config ec = {.node_id = d->config->node_id, .boot_id = random_u64(), .seed = seed,
                         .peers = peers, .rate_bps = (uint64_t)(d->config->rate_mbit * 1e6),
                         .keep_bytes = (uint64_t)(d->config->keep_mib * 1048576),
+                        .clip = d->config->clip,
                         .log = logger_current()};
     if (!read_peers(d, peers, &ec.peer_count) ||
         !address_advertise(&d->advertised, d->config, &d->udp, peers, ec.peer_count))

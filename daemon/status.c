@@ -179,6 +179,10 @@ char *status_peers_json(const struct control *k)
         cJSON_AddNumberToObject(o, "gaps", num(p->gaps));
         cJSON_AddNumberToObject(o, "silent_rounds", p->silent_rounds);
         cJSON_AddNumberToObject(o, "coverage", p->coverage);
+        cJSON_AddNumberToObject(o, "clipped", num(p->clipped));
+        cJSON_AddNumberToObject(o, "refused", num(p->refused));
+        cJSON_AddNumberToObject(o, "far_rounds", num(p->far_rounds));
+        cJSON_AddNumberToObject(o, "excess", p->excess);
         cJSON_AddItemToArray(list, o);
     }
     return finish(root);
@@ -295,6 +299,9 @@ static cJSON *explanation_json(const engine_explanation *x)
         cJSON_AddStringToObject(m, "state", states[x->lane[i].state]);
         add_side(m, "scatter", &x->lane[i].scatter);
         add_side(m, "gather", &x->lane[i].gather);
+        cJSON_AddNumberToObject(m, "clipped", x->lane[i].clipped);
+        cJSON_AddNumberToObject(m, "refused", x->lane[i].refused);
+        cJSON_AddNumberToObject(m, "excess", x->lane[i].excess);
         cJSON_AddItemToArray(members, m);
     }
     return o;

@@ -34,6 +34,8 @@
     X(O_LOSS, "loss", "P", "simulation: fraction of datagrams lost (0)")                    \
     X(O_BURST, "burst", "L", "simulation: lose in bursts of mean length L (independent)")   \
     X(O_NO_REPAIR, "no-repair", NULL, "simulation: do not repair lost results")             \
+    X(O_CLIP, "clip", "C", "simulation: bound what lies C times further off than usual (0: no)") \
+    X(O_LIE, "lie", "X", "simulation: the last node sends its values times X (1)")          \
     X(O_CHECKPOINT, "checkpoint", "FILE", "keep the run's state in FILE, one a node")       \
     X(O_CHECKPOINT_EVERY, "checkpoint-every", "STEPS", "how often (once an epoch)")         \
     X(O_RESUME, "resume", NULL, "go on from the checkpoint")                                \
@@ -179,6 +181,8 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_LOSS: return real(v, 0, 0.99, &o->loss);
     case O_BURST: return real(v, 1, 1e6, &o->burst);
     case O_NO_REPAIR: o->no_repair = true; return true;
+    case O_CLIP: return real(v, 0, 1e6, &o->clip);
+    case O_LIE: return real(v, -1e6, 1e6, &o->lie);
     case O_CHECKPOINT: o->checkpoint = v; return *v != '\0';
     case O_CHECKPOINT_EVERY: return whole32(v, 1, UINT32_MAX, &o->checkpoint_every);
     case O_RESUME: o->resume = true; return true;
@@ -223,6 +227,7 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
                                 .seed = 1,
                                 .shards_text = "iid",
                                 .average = true,
+                                .lie = 1,
                                 .min_wait = 30};
     int id;
     while ((id = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
@@ -242,8 +247,10 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
         return usage_error("unexpected argument ", argv[optind]);
     if (!from_launcher(o))
         return usage_error("SLEET_NODE and SLEET_NODES do not name a shard", "");
-    if (!o->sim && (o->loss > 0 || o->burst > 0 || o->no_repair))
-        return usage_error("--loss, --burst and --no-repair need --sim", "");
+    if (!o->sim && (o->loss > 0 || o->burst > 0 || o->no_repair || o->clip > 0 || o->lie != 1))
+        return usage_error("--loss, --burst, --no-repair, --clip and --lie need --sim", "");
+    if (o->lie != 1 && o->sim < 2)
+        return usage_error("--lie needs an honest node beside the liar: --sim 2 or more", "");
     if (!o->checkpoint && (o->resume || o->checkpoint_every))
         return usage_error("--resume and --checkpoint-every need --checkpoint FILE", "");
     if (o->checkpoint && o->sim > 1)

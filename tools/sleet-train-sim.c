@@ -30,6 +30,7 @@ static struct sim_config network(const struct train_options *o)
     struct sim_config c = {.nodes = o->sim,
                            .seed = o->seed,
                            .link = {.delay = MS(1), .jitter = US(200)},
+                           .clip = o->clip,
                            .repair_off = o->no_repair,
                            .go_on_isolated = true}; /* what loss does is the question */
     if (o->burst > 0) {
@@ -88,6 +89,26 @@ static struct train_state state_of(struct simulation *s)
                                 .momentum = values + s->params};
 }
 
+/* The nodes whose models count: a liar's own is its own affair. */
+static uint32_t honest(const struct simulation *s)
+{
+    return s->o->sim - (s->o->lie != 1);
+}
+
+/* What the last node sends instead of its values; it goes on from an honest node's result. */
+static void lie(struct simulation *s)
+{
+    float *values = cluster_values(s->cluster, s->o->sim - 1);
+    for (size_t k = 0; k < 2 * s->params; k++)
+        values[k] *= (float)s->o->lie;
+}
+
+static void come_clean(struct simulation *s)
+{
+    memcpy(cluster_values(s->cluster, s->o->sim - 1), cluster_values(s->cluster, 0),
+           2 * s->params * sizeof(float));
+}
+
 /* A round of all nodes; the mean coverage, below 0 when a report is overdue. */
 static double average(struct simulation *s, bool exact, double *wait)
 {
@@ -95,8 +116,12 @@ static double average(struct simulation *s, bool exact, double *wait)
                                    .exact = exact,
                                    .deadline_ns = exact ? 0 : (int64_t)(s->o->deadline * 1e9)};
     double sum = 0;
+    if (s->o->lie != 1)
+        lie(s);
     if (!cluster_round(s->cluster, &options))
         return -1;
+    if (s->o->lie != 1)
+        come_clean(s);
     for (uint32_t i = 0; i < s->o->sim; i++) {
         const struct cluster_report *r = cluster_report(s->cluster, i);
         if (r->error)
@@ -113,16 +138,16 @@ static double averaged_accuracy(struct simulation *s)
 {
     for (size_t k = 0; k < s->params; k++) {
         double sum = 0;
-        for (uint32_t i = 0; i < s->o->sim; i++)
+        for (uint32_t i = 0; i < honest(s); i++)
             sum += (double)cluster_values(s->cluster, i)[k];
-        s->mean[k] = (float)(sum / s->o->sim);
+        s->mean[k] = (float)(sum / honest(s));
     }
     return learner_accuracy(&s->learner, s->mean);
 }
 
 static void evaluate(struct simulation *s)
 {
-    for (uint32_t i = 0; i < s->o->sim; i++)
+    for (uint32_t i = 0; i < honest(s); i++)
         s->tally->accuracy[i] += learner_accuracy(&s->learner, cluster_values(s->cluster, i));
     s->tally->averaged += averaged_accuracy(s);
     s->tally->evaluations++;
@@ -196,7 +221,7 @@ static int finish(struct simulation *s)
 {
     double wait = 0;
     s->done.accuracy = 1;
-    for (uint32_t i = 0; i < s->o->sim; i++)
+    for (uint32_t i = 0; i < honest(s); i++)
         s->done.accuracy = fmin(s->done.accuracy, s->tally->accuracy[i] / s->tally->evaluations);
     s->done.averaged_accuracy = s->tally->averaged / s->tally->evaluations;
     if (s->o->average && average(s, true, &wait) < 0)

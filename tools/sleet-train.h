@@ -35,6 +35,8 @@ struct train_options {
     double loss;       /* of datagrams, fraction */
     double burst;      /* mean length of a burst of losses; 0: independent */
     bool no_repair;    /* the simulation's engines do not repair */
+    double clip;       /* likewise, see engine_config */
+    double lie;        /* the last simulated node sends so many times its values; 1: honest */
     const char *checkpoint;    /* file; NULL: none */
     uint32_t checkpoint_every; /* steps; 0: once an epoch */
     bool resume;

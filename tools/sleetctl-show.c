@@ -130,6 +130,20 @@ void show_status(const cJSON *a)
     }
 }
 
+/* What speaks against a node: its values lie far off the others'. */
+static void show_evidence(const cJSON *nodes, const char *where)
+{
+    const cJSON *p;
+    cJSON_ArrayForEach(p, nodes)
+    {
+        if (num(p, "clipped", 0) + num(p, "refused", 0) > 0)
+            printf("node %s is far off%s: %.0f contributions cut down, %.0f results not taken, "
+                   "up to %.3g times beyond what is allowed\n",
+                   str(p, "node_id"), where, num(p, "clipped", 0), num(p, "refused", 0),
+                   num(p, "excess", 0));
+    }
+}
+
 void show_peers(const cJSON *answer)
 {
     const cJSON *p;
@@ -147,6 +161,7 @@ void show_peers(const cJSON *answer)
                ms(num(p, "rtt_ms", -1), b), num(p, "rate_mbit", 0), num(p, "sent", 0),
                num(p, "received", 0), num(p, "lost", 0), num(p, "round", 0), num(p, "coverage", 0));
     }
+    show_evidence(list(answer, "peers"), "");
 }
 
 void show_rounds(const cJSON *answer)
@@ -218,6 +233,7 @@ void show_explain(const cJSON *answer)
             }
             printf("\n");
         }
+        show_evidence(list(s, "members"), " in this round");
     }
 }
 

@@ -15,7 +15,7 @@ fi
 # VmHWM of a daemon: its heap, and the shared buffers, all of which it reads or writes.
 most_mib() { awk '/^VmHWM:/ { print int($2 / 1024) }' "/proc/${pid[$1]}/status"; } # NAME
 
-pair --rate_mbit "$rate" -- --rate_mbit "$rate" || { tail "$work"/*.err; echo "big: no daemon"; exit 1; }
+pair --rate_mbit "$rate" --clip 0 -- --rate_mbit "$rate" --clip 0 || { tail "$work"/*.err; echo "big: no daemon"; exit 1; }
 SLEET_CONTROL=$work/a.sock "$build/big" 0 "$elements" &
 one=$!
 SLEET_CONTROL=$work/b.sock "$build/big" 1 "$elements" &
