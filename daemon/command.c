@@ -8,6 +8,7 @@
 
 #define ELEMENTS_MAX (UINT64_C(1) << 40)
 #define DEADLINE_MAX_NS INT64_C(3600000000000)
+#define UNKNOWN_MAX 64 /* lines that are no command, then the connection ends */
 
 void command_fail(struct client *c, int error, const char *text)
 {
@@ -98,10 +99,10 @@ static void do_tensor(const struct call *a)
 }
 
 /* Shared memory and pointer tables of a slot. */
-static bool slot_map(struct slot *s, const struct definition *def)
+static bool slot_map(struct slot *s, const struct definition *def, uint64_t held)
 {
     s->buffers = calloc(2 * (size_t)def->count, sizeof *s->buffers);
-    if (!s->buffers || !shm_create(&s->shm, control_shared_bytes(def->half))) {
+    if (!s->buffers || !shm_create(&s->shm, control_shared_bytes(def->half), held)) {
         free(s->buffers);
         s->buffers = NULL;
         return false;
@@ -142,7 +143,10 @@ static bool register_set(const struct call *a, const struct definition *def)
         return false;
     }
     struct slot *s = &k->slots[handle];
-    if (!slot_map(s, def)) {
+    uint64_t held = 0; /* by the other sets */
+    for (int i = 0; i < ENGINE_SETS_MAX; i++)
+        held += k->slots[i].shm.bytes;
+    if (!slot_map(s, def, held)) {
         slot_free(k, handle);
         control_say(a->c, "507 no %" PRIu64 " bytes of shared memory",
                     control_shared_bytes(def->half));
@@ -271,8 +275,24 @@ void command_cancel_all(struct control *k)
 
 /* ---- for everybody -------------------------------------------------------------------- */
 
+/* Reports are what a client can keep the daemon busy with: all of them together get a tenth
+ * of its time, which is plenty for people and their scripts.  Others wait. */
+#define REPORT_SHARE 10
+#define REPORT_BURST MS(200)
+
+static bool may_report(struct control *k)
+{
+    sleet_time now = loop_clock();
+    k->report_time += time_since(now, k->reported) / REPORT_SHARE;
+    if (k->report_time > REPORT_BURST)
+        k->report_time = REPORT_BURST;
+    k->reported = now;
+    return k->report_time > 0;
+}
+
 void command_say_json(const struct call *a, char *json)
 {
+    a->k->report_time -= time_since(loop_clock(), a->k->reported);
     if (json)
         control_say_text(a->c, "211 ", json);
     else
@@ -324,19 +344,46 @@ static const struct {
     const char *name;
     int least, most; /* words after it */
     void (*run)(const struct call *);
+    enum { PLAIN, REPORT, ADMIN } kind; /* REPORT: takes time; ADMIN: the daemon's user and root */
 } commands[] = {
-    {"status", 0, 0, do_status},     {"peers", 0, 0, do_peers},
-    {"rounds", 0, 1, do_rounds},     {"config", 0, 0, do_config},
-    {"explain", 0, 1, do_explain},
-    {"leave", 0, 0, do_leave},       {"shutdown", 0, 0, do_shutdown},
-    {"quit", 0, 0, do_quit},         {"set", 2, 2, do_set},
-    {"tensor", 3, 3, do_tensor},     {"register", 0, 0, do_register},
-    {"start", 7, 7, do_start},       {"cancel", 1, 1, do_cancel},
-    {"job", 0, 1, do_job},           {"state", 0, 0, state_do_show},
-    {"attach", 1, 1, state_do_attach},    {"reserve", 1, 1, state_do_reserve},
-    {"publish", 3, 3, state_do_publish},  {"fetch", 4, 4, state_do_fetch},
-    {"blob", 4, 4, state_do_blob},
+    {"status", 0, 0, do_status, REPORT},
+    {"peers", 0, 0, do_peers, REPORT},
+    {"rounds", 0, 1, do_rounds, REPORT},
+    {"config", 0, 0, do_config, REPORT},
+    {"explain", 0, 1, do_explain, REPORT},
+    {"leave", 0, 0, do_leave, ADMIN},
+    {"shutdown", 0, 0, do_shutdown, ADMIN},
+    {"quit", 0, 0, do_quit, PLAIN},
+    {"set", 2, 2, do_set, PLAIN},
+    {"tensor", 3, 3, do_tensor, PLAIN},
+    {"register", 0, 0, do_register, PLAIN},
+    {"start", 7, 7, do_start, PLAIN},
+    {"cancel", 1, 1, do_cancel, PLAIN},
+    {"job", 0, 1, do_job, PLAIN},
+    {"state", 0, 0, state_do_show, REPORT},
+    {"attach", 1, 1, state_do_attach, PLAIN},
+    {"reserve", 1, 1, state_do_reserve, PLAIN},
+    {"publish", 3, 3, state_do_publish, PLAIN},
+    {"fetch", 4, 4, state_do_fetch, PLAIN},
+    {"blob", 4, 4, state_do_blob, PLAIN},
 };
+
+bool command_waits(struct control *k, const char *line)
+{
+    size_t n = strcspn(line, " \r\n");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (commands[i].kind == REPORT && strlen(commands[i].name) == n &&
+            memcmp(commands[i].name, line, n) == 0)
+            return !may_report(k);
+    return false;
+}
+
+static void unknown(struct client *c)
+{
+    control_say(c, "400 unknown command; there are status peers rounds explain config leave shutdown quit "
+                   "set tensor register start cancel job state attach reserve publish fetch blob");
+    c->closing = ++c->unknown == UNKNOWN_MAX;
+}
 
 void command_run(struct control *k, struct client *c, char *line)
 {
@@ -352,12 +399,13 @@ void command_run(struct control *k, struct client *c, char *line)
         if (a.argc < commands[i].least || a.argc > commands[i].most)
             control_say(c, "400 %s takes %d to %d words, see docs/control.md", name,
                         commands[i].least, commands[i].most);
+        else if (commands[i].kind == ADMIN && !c->admin)
+            control_say(c, "403 %s is for the daemon's user and root", name);
         else
             commands[i].run(&a);
         return;
     }
-    control_say(c, "400 unknown command; there are status peers rounds explain config leave shutdown quit "
-                   "set tensor register start cancel job state attach reserve publish fetch blob");
+    unknown(c);
 }
 
 void command_drop(struct control *k, struct client *c)

@@ -18,6 +18,10 @@
       "path of the control socket; empty: $XDG_RUNTIME_DIR/sleet.sock or /tmp/sleet-UID.sock") \
     X(ADVERTISE, "node", "advertise", ADVERTISED, "auto", 0, 0,                             \
       "where others reach this node: host:port, interface, prefix/bits or auto; first match wins") \
+    X(USER, "node", "user", TEXT, "", 0, 32,                                                \
+      "user to become once all is open, for a start as root; empty: nobody else")           \
+    X(GROUP, "node", "group", TEXT, "", 0, 32,                                              \
+      "group whose members may train through this daemon; empty: only the daemon's user")   \
     X(GSO, "node", "gso", SWITCH, "auto", 0, 0,                                             \
       "auto: bursts go to the kernel in one piece where it can cut them; off: one by one")  \
     X(RECEIVE_BUFFER, "node", "receive_buffer", NUMBER, "8388608", 4096, 1000000000,        \

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#define TURN_S 0.002 /* seconds until a line that had to wait is looked at again */
 #define ACCEPT_PAUSE_S 0.2 /* seconds; after accept() found no free descriptor */
 
 /* ---- output ---------------------------------------------------------------- */
@@ -115,7 +116,7 @@ void control_flush(struct control *k)
         if (c->fd < 0)
             continue;
         push(c);
-        int want = (c->closing ? 0 : EV_READ) | (c->sent < c->filled ? EV_WRITE : 0);
+        int want = (c->closing || c->held ? 0 : EV_READ) | (c->sent < c->filled ? EV_WRITE : 0);
         if (c->closing && c->sent == c->filled) {
             drop(k, c);
         } else if ((c->io.events & (EV_READ | EV_WRITE)) != want) {
@@ -129,7 +130,13 @@ void control_flush(struct control *k)
 static void run_lines(struct control *k, struct client *c)
 {
     char *end;
+    c->held = false;
     while (!c->closing && (end = memchr(c->in, '\n', c->have))) {
+        c->held = command_waits(k, c->in);
+        if (c->held) {
+            ev_timer_again(k->d->loop, &k->turn);
+            return;
+        }
         size_t n = (size_t)(end - c->in) + 1;
         *end = '\0';
         if (end > c->in && end[-1] == '\r')
@@ -144,11 +151,26 @@ static void run_lines(struct control *k, struct client *c)
     }
 }
 
+/* Those that were held get a turn, the first of them another one each time. */
+static void on_turn(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct control *k = w->data;
+    (void)events;
+    ev_timer_stop(loop, w);
+    k->d->now = loop_clock();
+    for (unsigned i = 0; i < CONTROL_CLIENTS_MAX; i++) {
+        struct client *c = &k->clients[(k->first_turn + i) % CONTROL_CLIENTS_MAX];
+        if (c->fd >= 0 && c->held)
+            run_lines(k, c);
+    }
+    k->first_turn++;
+}
+
 static void on_client(struct ev_loop *loop, ev_io *w, int events)
 {
     struct client *c = w->data;
     struct control *k = &((struct daemon *)ev_userdata(loop))->control;
-    if (!(events & EV_READ) || c->closing)
+    if (!(events & EV_READ) || c->closing || c->held)
         return; /* output: pushed before the next sleep */
     ssize_t n = recv(c->fd, c->in + c->have, sizeof c->in - c->have, MSG_DONTWAIT);
     if (n > 0) {
@@ -184,6 +206,24 @@ static void pause_accept(struct ev_loop *loop, struct control *k, int error)
     ev_timer_start(loop, &k->accept_pause);
 }
 
+/* NULL after refusing: no process may keep the others, nor an operator, out. */
+static struct client *free_client(struct control *k, int fd, pid_t pid)
+{
+    struct client *found = NULL;
+    int same = 0;
+    for (int i = 0; i < CONTROL_CLIENTS_MAX; i++) {
+        struct client *c = &k->clients[i];
+        if (c->fd < 0)
+            found = found ? found : c;
+        else
+            same += c->pid == pid;
+    }
+    if (found && same < CONTROL_CLIENTS_EACH)
+        return found;
+    refuse(fd, found ? "503 too many connections of one process\n" : "503 too many connections\n");
+    return NULL;
+}
+
 static void on_accept(struct ev_loop *loop, ev_io *w, int events)
 {
     struct control *k = w->data;
@@ -197,19 +237,15 @@ static void on_accept(struct ev_loop *loop, ev_io *w, int events)
         return;
     }
     getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
-    if (who.uid != 0 && who.uid != geteuid()) {
+    bool admin = who.uid == 0 || who.uid == geteuid();
+    if (!admin && !k->shared) { /* shared: the file's mode has decided */
         refuse(fd, "403 only the daemon's user and root are served\n");
         return;
     }
-    struct client *c = NULL;
-    for (int i = 0; i < CONTROL_CLIENTS_MAX && !c; i++)
-        if (k->clients[i].fd < 0)
-            c = &k->clients[i];
-    if (!c) {
-        refuse(fd, "503 too many connections\n");
+    struct client *c = free_client(k, fd, who.pid);
+    if (!c)
         return;
-    }
-    *c = (struct client){.fd = fd, .pid = who.pid};
+    *c = (struct client){.fd = fd, .pid = who.pid, .admin = admin};
     ev_io_init(&c->io, on_client, fd, EV_READ);
     c->io.data = c;
     ev_io_start(loop, &c->io);
@@ -260,7 +296,15 @@ static bool make_way(const struct sockaddr_un *addr)
     return pid == 0;
 }
 
-bool control_open(struct control *k, struct daemon *d, const char *path)
+/* Who the file belongs to decides who can connect. */
+static bool hand_over(const char *path, const struct privilege *who)
+{
+    gid_t group = who->shared ? who->trainers : who->gid;
+    return ((!who->drop && !who->shared) || lchown(path, who->uid, group) == 0) &&
+           (!who->shared || chmod(path, 0660) == 0);
+}
+
+bool control_open(struct control *k, struct daemon *d, const char *path, const struct privilege *who)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     struct stat st;
@@ -283,14 +327,18 @@ bool control_open(struct control *k, struct daemon *d, const char *path)
     bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&addr, sizeof addr) == 0;
     int error = errno;
     umask(old);
-    if (!ok || listen(fd, CONTROL_CLIENTS_MAX) != 0 || stat(path, &st) != 0) {
+    if (!ok || listen(fd, CONTROL_CLIENTS_MAX) != 0 || !hand_over(path, who) ||
+        stat(path, &st) != 0) {
         fprintf(stderr, "sleetd: cannot listen on the control socket %s: %s; give another path by "
                         "--control\n", path, strerror(ok ? errno : error));
+        if (ok)
+            unlink(path);
         if (fd >= 0)
             close(fd);
         return false;
     }
     k->fd = fd;
+    k->shared = who->shared;
     k->dev = st.st_dev;
     k->ino = st.st_ino;
     strcpy(k->path, path);
@@ -302,7 +350,9 @@ void control_start(struct control *k, struct ev_loop *loop)
     ev_set_userdata(loop, k->d);
     ev_io_init(&k->io, on_accept, k->fd, EV_READ);
     ev_timer_init(&k->accept_pause, on_accept_pause, ACCEPT_PAUSE_S, 0.);
-    k->io.data = k->accept_pause.data = k;
+    ev_init(&k->turn, on_turn);
+    k->turn.repeat = TURN_S;
+    k->io.data = k->accept_pause.data = k->turn.data = k;
     ev_io_start(loop, &k->io);
 }
 
@@ -316,7 +366,7 @@ void control_close(struct control *k)
             drop(k, &k->clients[i]);
     for (int i = 0; i < ENGINE_SETS_MAX; i++)
         shm_destroy(&k->states[i].shm); /* the engine is not called any more */
-    if (stat(k->path, &st) == 0 && st.st_dev == k->dev && st.st_ino == k->ino)
-        unlink(k->path);
+    if (stat(k->path, &st) == 0 && st.st_dev == k->dev && st.st_ino == k->ino && unlink(k->path) != 0)
+        SAY(LOG_WARN, FAULT_LOCAL, "socket-stays", F_S("path", k->path), F_S("error", strerror(errno)));
     close(k->fd);
 }

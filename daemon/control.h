@@ -5,12 +5,14 @@
 #include "client/protocol.h"
 #include "config.h"
 #include "engine.h"
+#include "privilege.h"
 #include "shm.h"
 #include "udp.h"
 #include <ev.h>
 #include <sys/types.h>
 
 #define CONTROL_CLIENTS_MAX 64
+#define CONTROL_CLIENTS_EACH 16 /* connections of one process */
 #define CONTROL_OUTPUT_MAX (4u * 1024 * 1024) /* bytes waiting for one client */
 
 /* A set being defined by `set` and `tensor`. */
@@ -24,12 +26,15 @@ struct definition {
 struct client {
     int fd; /* -1: free */
     pid_t pid;
+    bool admin; /* the daemon's user or root: may also end things */
     ev_io io;
     char in[CONTROL_LINE_MAX];
     size_t have;
     char *out; /* owned; `filled` bytes of which `sent` are out */
     size_t out_cap, filled, sent;
     bool closing; /* after the output is out */
+    bool held;    /* its next line waits for its turn, command_waits() */
+    unsigned unknown; /* lines that were no command */
     struct definition def;
 };
 
@@ -60,19 +65,24 @@ struct daemon; /* loop.h */
 struct control {
     struct daemon *d;
     int fd;
+    bool shared; /* the socket file's group may connect as well */
     char path[108];
     dev_t dev; /* of our socket file, so that only ours is removed */
     ino_t ino;
     ev_io io;
+    ev_timer turn; /* runs while a client is held */
     ev_timer accept_pause; /* runs while `io` is stopped for want of descriptors */
+    unsigned first_turn;        /* client that is first in the next one */
+    sleet_duration report_time; /* that reports may still take */
+    sleet_time reported;        /* when this was last reckoned */
     struct client clients[CONTROL_CLIENTS_MAX];
     struct slot slots[ENGINE_SETS_MAX];
     struct state_slot states[ENGINE_SETS_MAX];
 };
 
-/* Bind and listen; a stale file is reclaimed, a live one refused.  False after
+/* Bind and listen, the file in the name of the user that the daemon becomes; a stale file is reclaimed, a live one refused.  False after
  * printing the reason. */
-bool control_open(struct control *, struct daemon *, const char *path);
+bool control_open(struct control *, struct daemon *, const char *path, const struct privilege *);
 void control_start(struct control *, struct ev_loop *);
 /* Close all connections and remove the socket file. */
 void control_close(struct control *);
@@ -88,6 +98,8 @@ void control_flush(struct control *);
 
 /* command.c: run one line, freeing of what a client holds, events to clients. */
 void command_run(struct control *, struct client *, char *line);
+/* Should the line be run later, since its kind has had its share of time? */
+bool command_waits(struct control *, const char *line);
 void command_drop(struct control *, struct client *);
 void command_events(struct control *);
 /* End all open rounds: before leaving. */

@@ -215,7 +215,8 @@ static void start_watchers(struct daemon *d)
     control_start(&d->control, d->loop);
 }
 
-bool loop_open(struct daemon *d, const struct config *c, const struct keys *keys)
+bool loop_open(struct daemon *d, const struct config *c, const struct keys *keys,
+               const struct privilege *who)
 {
     char path[256];
     d->config = c;
@@ -225,11 +226,11 @@ bool loop_open(struct daemon *d, const struct config *c, const struct keys *keys
     uint64_t seed = c->seed ? mix64(c->seed + c->node_id) : random_u64();
     snprintf(path, sizeof path, "%s", c->text[CONFIG_CONTROL]);
     if (!path[0])
-        control_default_path(path, sizeof path);
+        control_default_path(path, sizeof path, who->uid);
     if (c->sealed)
         return config_wrong(c, CONFIG_SECURITY, "the engine does not seal datagrams yet");
     if (!udp_open(&d->udp, c, seed) || !make_engine(d, seed) ||
-        !control_open(&d->control, d, path))
+        !control_open(&d->control, d, path, who))
         return false;
     d->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     d->loop = ev_default_loop(EVFLAG_AUTO | EVFLAG_NOENV);

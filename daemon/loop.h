@@ -4,6 +4,7 @@
 #include "address.h"
 #include "control.h"
 #include "keys.h"
+#include "privilege.h"
 
 struct daemon {
     const struct config *config;
@@ -27,8 +28,9 @@ struct daemon {
     uint32_t nodes_known;
 };
 
-/* Build the engine and open everything.  False after printing the reason. */
-bool loop_open(struct daemon *, const struct config *, const struct keys *);
+/* Build the engine and open everything, files in the name of the given user.  False after printing the reason. */
+bool loop_open(struct daemon *, const struct config *, const struct keys *,
+               const struct privilege *);
 /* Run until a signal or `shutdown`. */
 void loop_run(struct daemon *);
 void loop_close(struct daemon *);

@@ -2,6 +2,7 @@
 #include "keys.h"
 #include "log.h"
 #include "loop.h"
+#include "privilege.h"
 #include <inttypes.h>
 #include <signal.h>
 #include <sodium.h>
@@ -12,9 +13,10 @@ int main(int argc, char **argv)
 {
     static struct daemon d;
     static struct keys keys;
+    struct privilege who;
     struct config c;
     int stop = config_load(&c, argc, argv);
-    if (!stop && (sodium_init() < 0 || !keys_load(&keys, &c, geteuid())))
+    if (!stop && (sodium_init() < 0 || !privilege_find(&who, &c) || !keys_load(&keys, &c, who.uid)))
         stop = CONFIG_UNUSABLE;
     if (stop || c.check_only) {
         if (!stop)
@@ -27,7 +29,7 @@ int main(int argc, char **argv)
     }
     signal(SIGPIPE, SIG_IGN);
     logger_sink(c.level);
-    bool ok = loop_open(&d, &c, &keys);
+    bool ok = loop_open(&d, &c, &keys, &who) && privilege_drop(&who, &c);
     if (ok) {
         printf("sleetd node=%" PRIu64 " listen=%s control=%s pid=%d\n", c.node_id, d.udp.address,
                d.control.path, (int)getpid());

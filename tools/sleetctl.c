@@ -383,7 +383,7 @@ int main(int argc, char **argv)
         else
             return usage("too many words");
     if (!socket_path || !*socket_path) {
-        control_default_path(fallback, sizeof fallback);
+        control_default_path(fallback, sizeof fallback, getuid());
         socket_path = fallback;
     }
     for (size_t k = 0; k < sizeof commands / sizeof *commands; k++)

@@ -228,7 +228,7 @@ int sleet_open(sleet **out, const char *socket_path)
     if (!socket_path)
         socket_path = getenv("SLEET_CONTROL");
     if (!socket_path || !*socket_path) {
-        control_default_path(path, sizeof path);
+        control_default_path(path, sizeof path, getuid());
         socket_path = path;
     }
     sleet *ctx = calloc(1, sizeof *ctx);

@@ -69,14 +69,14 @@ static inline const char *control_error_text(int error)
     }
 }
 
-/* The daemon's default socket path, NUL-terminated within `cap` bytes. */
-static inline void control_default_path(char *out, size_t cap)
+/* The default socket path of a user's daemon, NUL-terminated within `cap` bytes. */
+static inline void control_default_path(char *out, size_t cap, uid_t user)
 {
     const char *dir = getenv("XDG_RUNTIME_DIR");
     if (dir && dir[0] == '/')
         snprintf(out, cap, "%s/sleet.sock", dir);
     else
-        snprintf(out, cap, "/tmp/sleet-%u.sock", (unsigned)getuid());
+        snprintf(out, cap, "/tmp/sleet-%u.sock", (unsigned)user);
 }
 
 /* Percent-encode `name` into CONTROL_NAME_MAX bytes. */

@@ -52,10 +52,10 @@ bool control_say_fd(struct client *c, const char *line, int fd)
     return true;
 }
 
-bool shm_create(struct shm *s, uint64_t bytes)
+bool shm_create(struct shm *s, uint64_t bytes, uint64_t held)
 {
     *s = (struct shm){.fd = -1, .bytes = bytes};
-    s->map = bytes <= SHARED_MAX ? calloc(1, (size_t)bytes) : NULL;
+    s->map = bytes + held <= SHARED_MAX ? calloc(1, (size_t)bytes) : NULL;
     return s->map != NULL;
 }
 
@@ -80,6 +80,8 @@ char *status_rounds_json(const struct control *k, const char *name)
 {
     return k && (!name || name[0]) ? strdup("[]") : NULL;
 }
+
+sleet_time loop_clock(void) { return (sleet_time){SEC(1)}; }
 
 void loop_leave(struct daemon *d, bool end)
 {
@@ -122,6 +124,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     d = (struct daemon){.config = &config, .now = {SEC(1)}};
     struct client *c = &d.control.clients[0];
     d.control.d = &d;
+    d.control.report_time = MS(1);
+    c->admin = true;
     d.engine = engine_new(&ec, d.now);
     if (!d.engine)
         abort();
