@@ -98,6 +98,14 @@ static void do_tensor(const struct call *a)
     control_say(a->c, "200 ok");
 }
 
+uint64_t command_shared_held(const struct control *k)
+{
+    uint64_t held = 0;
+    for (int i = 0; i < ENGINE_SETS_MAX; i++)
+        held += k->slots[i].shm.bytes + k->states[i].shm.bytes;
+    return held;
+}
+
 /* Shared memory and pointer tables of a slot. */
 static bool slot_map(struct slot *s, const struct definition *def, uint64_t held)
 {
@@ -143,10 +151,7 @@ static bool register_set(const struct call *a, const struct definition *def)
         return false;
     }
     struct slot *s = &k->slots[handle];
-    uint64_t held = 0; /* by the other sets */
-    for (int i = 0; i < ENGINE_SETS_MAX; i++)
-        held += k->slots[i].shm.bytes;
-    if (!slot_map(s, def, held)) {
+    if (!slot_map(s, def, command_shared_held(k))) {
         slot_free(k, handle);
         control_say(a->c, "507 no %" PRIu64 " bytes of shared memory",
                     control_shared_bytes(def->half));

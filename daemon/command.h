@@ -18,6 +18,8 @@ void command_fail(struct client *, int error, const char *text);
 bool command_number(const char *word, uint64_t max, uint64_t *out);
 /* The slot of the first word's handle if it is the caller's; NULL after answering. */
 struct slot *command_slot(const struct call *, int *handle);
+/* Bytes of shared memory that there are. */
+uint64_t command_shared_held(const struct control *);
 void command_say_json(const struct call *, char *json);
 
 /* ---- state.c: publish, fetch, blobs */
