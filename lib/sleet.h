@@ -268,7 +268,7 @@ typedef struct sleet_state_report {
 SLEET_API int sleet_state_fetch(sleet_set *set, uint64_t newer_than, int64_t limit_ns,
                                 sleet_state_report *report);
 
-/* The newest blob of a node, which may be this one, or dead: from this daemon or a member that keeps
+/* The newest blob of a node, which may be this one in an earlier life, or dead: from this daemon or a member that keeps
  * it, within `limit_ns`.  Writes at most `cap` bytes to `out`; *bytes is the blob's size and
  * *version the state's that it came with (either may be NULL).
  * Errors: ENOSTATE (nobody has one), EINVAL (also: `cap` is too small), ESTATE, EDAEMON, ESTALLED. */

@@ -24,6 +24,7 @@ struct run {
     struct train_tally *tally; /* the one in `done` */
     double started;
     uint64_t stalls_in_a_row;
+    struct train_share share;
     float schedule; /* in the set: steps done, so that joiners learn where the training is */
     uint64_t base;  /* the job's round before this training's first step */
     bool based;
@@ -77,6 +78,7 @@ static int connect_daemon(struct run *r)
         error = sleet_set_register(r->set);
     if (error)
         return give_up(r, "cannot take part", error);
+    r->share = (struct train_share){.ctx = r->ctx, .set = r->set, .schedule = &r->schedule};
     error = sleet_wait_nodes(r->set, r->o->min_nodes, (int64_t)(r->o->min_wait * 1e9));
     if (error == SLEET_EAGAIN) {
         fprintf(stderr, "sleet-train: fewer than %u trainers came within %g s; going on without "
@@ -176,6 +178,8 @@ static void fill_time(const struct run *r, double began)
         usleep((useconds_t)(left * 1e6));
 }
 
+#define NOT_THE_JOBS (SLEET_JOINING | SLEET_ALONE | SLEET_PARKED)
+
 static int train(struct run *r)
 {
     const struct train_state state = state_of(r);
@@ -192,14 +196,16 @@ static int train(struct run *r)
         r->tally->loss_sum += r->line.loss;
         r->tally->loss_count++;
         fill_time(r, began);
+        sleet_report report = {.flags = SLEET_ALONE};
         if (r->ctx) {
-            sleet_report report;
             int status = average(r, false, &report);
             if (status != EXIT_OK)
                 return status;
             follow_job(r, &report);
         }
         tell(r, before);
+        if (r->ctx && !(report.flags & NOT_THE_JOBS))
+            train_state_publish(&state, &r->share, before, r->line.step);
         int status = train_checkpoint_step(&state, before, r->line.step);
         if (status != EXIT_OK)
             return status;
@@ -254,6 +260,10 @@ int train_run(const struct train_options *o, struct idx_dataset *data)
     }
     if (status == EXIT_OK && o->average)
         status = connect_daemon(&r);
+    if (status == EXIT_OK && r.ctx) {
+        const struct train_state state = state_of(&r);
+        status = train_state_fetch(&state, &r.share, &r.line.step);
+    }
     r.started = train_clock();
     if (status == EXIT_OK)
         status = train(&r);

@@ -47,10 +47,18 @@ static void settings(const struct train_state *s, struct text *t)
     line(t, "warm-up = %llu\n", (unsigned long long)o->sgd.warm_up);
 }
 
+uint64_t train_place(const struct train_state *s)
+{
+    struct text t;
+    settings(s, &t);
+    return XXH3_64bits(t.text, t.len);
+}
+
 static struct checkpoint describe(const struct train_state *s, struct text *t)
 {
     settings(s, t);
     return (struct checkpoint){.settings = t->text,
+                               .may_differ = "shard = ",
                                .drawn = (uint64_t)s->tally->steps * s->options->batch,
                                .number = (double *)s->tally,
                                .numbers = sizeof *s->tally / sizeof(double),
@@ -68,6 +76,20 @@ static int save(const struct train_state *s, uint64_t step)
     if (checkpoint_write(s->options->checkpoint, &c, error))
         return EXIT_OK;
     return train_fail(s->print, "%s", error);
+}
+
+/* The same samples are fewer steps where more nodes share them. */
+static uint64_t step_here(const struct train_state *s, const struct checkpoint *c)
+{
+    unsigned shard, shards;
+    if (sscanf(c->differs, "shard = %u/%u", &shard, &shards) != 2 || shards == 0)
+        return c->step;
+    fprintf(s->print->json ? stderr : stdout,
+            "sleet-train: %s is of shard %u of %u, this node has %u of %u: the model is taken over, "
+            "step %llu there is step %llu here\n",
+            s->options->checkpoint, shard, shards, s->shard, s->shards, (unsigned long long)c->step,
+            (unsigned long long)(c->step * shards / s->shards));
+    return c->step * shards / s->shards;
 }
 
 int train_checkpoint_open(const struct train_state *s, uint64_t *step)
@@ -90,9 +112,9 @@ int train_checkpoint_open(const struct train_state *s, uint64_t *step)
     if (!checkpoint_read(path, &c, error))
         return train_fail(s->print, "%s", error);
     shard_walk_skip(s->walk, c.drawn);
-    *step = c.step;
+    *step = step_here(s, &c);
     fprintf(s->print->json ? stderr : stdout, "sleet-train: resumed from %s at step %llu of %llu\n",
-            path, (unsigned long long)c.step, (unsigned long long)s->print->steps);
+            path, (unsigned long long)*step, (unsigned long long)s->print->steps);
     return EXIT_OK;
 }
 

@@ -40,6 +40,8 @@ struct train_options {
     const char *checkpoint;    /* file; NULL: none */
     uint32_t checkpoint_every; /* steps; 0: once an epoch */
     bool resume;
+    uint32_t publish_every; /* steps; 0: never */
+    double state_wait;      /* s, for the job's state at the start; 0: not asked for */
 };
 
 /* Fill *out from the command line.  Returns -1 to go on, otherwise the exit status. */
@@ -143,6 +145,26 @@ int train_checkpoint_open(const struct train_state *, uint64_t *step);
 /* Save where one is due between the steps `before` and `step`, and at the last step.  A failure
  * is told and tried again at the next one; at the last step it is the exit status. */
 int train_checkpoint_step(const struct train_state *, uint64_t before, uint64_t step);
+
+/* What `drawn` samples mean the same place in the data for: options, data and shard. */
+uint64_t train_place(const struct train_state *);
+
+/* ---- state of the job (sleet-train-state.c) -------------------------------- */
+
+struct sleet;
+struct sleet_set;
+struct train_share {
+    struct sleet *ctx;
+    struct sleet_set *set;
+    float *schedule; /* in the set: the step */
+    bool due, told;
+};
+
+/* Take the newest state that other nodes publish, if it is of a later step than *step; else
+ * all is as it was.  Exit status: only a daemon that is gone is a failure. */
+int train_state_fetch(const struct train_state *, struct train_share *, uint64_t *step);
+/* Publish where it is due between the steps. */
+void train_state_publish(const struct train_state *, struct train_share *, uint64_t before, uint64_t step);
 
 /* ---- the two ways to run; exit status ----------------------------------- */
 

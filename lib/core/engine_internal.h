@@ -49,6 +49,7 @@ struct transfer {
         uint32_t tell_slot, told;
         uint64_t blob_of; /* asked for by the trainer; 0: none */
         sleet_time blob_until, blob_again;
+        uint32_t blob_asked, blob_nones; /* members asked last; that do not have it */
     } sets[ENGINE_SETS_MAX];
 };
 

@@ -254,6 +254,8 @@ static void recv_info(engine *e, struct member *m, const uint8_t *body, size_t l
     e->counters.accepted++;
     blobs_learn(&e->transfer.blobs, e->config.node_id, m->node_id, &i, e->now);
     struct transfer_set *t = by_hash(e, i.set);
+    if (t && t->blob_of == i.owner && !i.blob_version)
+        t->blob_nones++;
     if (t && t->fetch) {
         fetch_info(t->fetch, m->node_id, &i);
         fetch_expire(t->fetch, &paths, e->now);

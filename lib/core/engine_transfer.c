@@ -78,6 +78,7 @@ int engine_blob_ask(engine *e, int handle, uint64_t node_id, sleet_duration limi
     if (t->blob_of)
         return SLEET_EBUSY;
     t->blob_of = node_id;
+    t->blob_asked = 0;
     t->blob_until = time_add(now, limit);
     t->blob_again = now;
     return SLEET_OK;
@@ -103,10 +104,13 @@ static void ask_for_blob(engine *e, struct transfer_set *t, uint32_t hash)
     uint8_t body[32];
     struct wire_state_query q = {.set = hash, .owner = t->blob_of};
     size_t len = wire_state_query_encode(body, sizeof body, &q);
+    t->blob_asked = t->blob_nones = 0;
     for (uint32_t i = 1; i < e->view.n; i++) {
         const struct member *m = &e->members[i];
-        if (m->session && m->alive)
-            outbox_put(e, &m->addr, i, m->peer_index, WIRE_STATE, body, len);
+        if (!m->session || !m->alive)
+            continue;
+        outbox_put(e, &m->addr, i, m->peer_index, WIRE_STATE, body, len);
+        t->blob_asked++;
     }
     t->blob_again = time_add(e->now, BLOB_GAP);
 }
@@ -133,7 +137,7 @@ void state_expire(engine *e)
             add_candidates(e, t->fetch);
             fetch_expire(t->fetch, &paths, e->now);
         }
-        if (t->blob_of && t->blob_of != e->config.node_id && !time_before(e->now, t->blob_again))
+        if (t->blob_of && !time_before(e->now, t->blob_again))
             ask_for_blob(e, t, e->sets[i].layout.hash);
     }
 }
@@ -187,7 +191,7 @@ static uint64_t newest_heard(const engine *e, uint32_t hash, uint64_t least)
 static void say_fetched(engine *e, const struct set *s, const struct fetch *f, const engine_fetched *r)
 {
     if (f->error)
-        LOG(&e->config.log, LOG_WARN, FAULT_NONE, "state-not-fetched", F_S("set", s->layout.name),
+        LOG(&e->config.log, f->error == SLEET_ENOSTATE ? LOG_INFO : LOG_WARN, FAULT_NONE, "state-not-fetched", F_S("set", s->layout.name),
             F_S("why", f->error == SLEET_ENOSTATE ? "nobody has one, or a newer one" : "time is up"),
             F_U("version", f->version), F_F("coverage", r->coverage), F_U("other_size", f->wrong_size));
     else
@@ -231,7 +235,8 @@ static bool blob_event(engine *e, const struct set *s, struct transfer_set *t, e
     if (!t->blob_of)
         return false;
     const struct blob *b = blobs_find(&e->transfer.blobs, s->layout.hash, t->blob_of);
-    bool over = !time_before(e->now, t->blob_until) || t->blob_of == e->config.node_id;
+    bool over = !time_before(e->now, t->blob_until) ||
+                (t->blob_asked && t->blob_nones >= t->blob_asked);
     if ((!b || !b->version || blobs_pending(&e->transfer.blobs, s->layout.hash, t->blob_of)) && !over)
         return false;
     ev->type = EVENT_BLOB;
@@ -277,10 +282,13 @@ uint32_t engine_get_holdings(const engine *e, int handle, engine_holding *out, u
     uint32_t n = 0;
     if (!engine_set_at((engine *)(uintptr_t)e, handle))
         return 0;
+    const struct snapshot *newest = published_newest(&e->transfer.sets[handle].published);
+    uint64_t own = newest ? newest->version : 0;
     for (uint32_t i = 0; i < sizeof e->transfer.blobs.of / sizeof *e->transfer.blobs.of && n < max; i++) {
         const struct blob *b = &e->transfer.blobs.of[i];
         if (b->owner && b->set == e->sets[handle].layout.hash)
-            out[n++] = (engine_holding){b->owner, b->state_version, b->version, b->bytes};
+            out[n++] = (engine_holding){b->owner, b->owner == e->config.node_id ? own : b->state_version,
+                                        b->version, b->bytes};
     }
     return n;
 }

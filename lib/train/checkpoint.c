@@ -87,16 +87,25 @@ static uint64_t promised(const struct header *h)
            h->vectors * h->elements * sizeof(float) + SUM_BYTES;
 }
 
-/* Say which line of the settings differs first.  `was` need not end in NUL. */
-static bool compare(const char *path, const char *was, size_t was_len, const char *now, char *error)
+static bool begins(const char *line, int len, const char *with)
 {
-    const char *end = was + was_len;
+    return with && len >= (int)strlen(with) && memcmp(line, with, strlen(with)) == 0;
+}
+
+/* Say which line of the settings differs first, but for the one that may.  `was` need not end
+ * in NUL. */
+static bool compare(const char *path, const char *was, size_t was_len, struct checkpoint *c, char *error)
+{
+    const char *end = was + was_len, *now = c->settings;
     if (was_len == strlen(now) && memcmp(was, now, was_len) == 0)
         return true;
     while (was < end && *now) {
         const char *lf = memchr(was, '\n', (size_t)(end - was));
         int was_line = (int)((lf ? lf : end) - was), now_line = (int)strcspn(now, "\n");
-        if (was_line != now_line || memcmp(was, now, (size_t)was_line) != 0)
+        bool same = was_line == now_line && memcmp(was, now, (size_t)was_line) == 0;
+        if (!same && begins(was, was_line, c->may_differ) && begins(now, now_line, c->may_differ))
+            snprintf(c->differs, sizeof c->differs, "%.*s", was_line, was);
+        else if (!same)
             return fail(error,
                         "%s was written with %.*s, this run has %.*s; give the same "
                         "options and data, or " START_ANEW,
@@ -104,6 +113,8 @@ static bool compare(const char *path, const char *was, size_t was_len, const cha
         was += was_line + (lf != NULL);
         now += now_line + (now[now_line] != '\0');
     }
+    if (was == end && !*now)
+        return true;
     return fail(error, "%s was written with other settings; " START_ANEW, path);
 }
 
@@ -139,7 +150,7 @@ static bool decode(const char *path, const uint8_t *data, size_t bytes, struct c
                     "copy, or " START_ANEW,
                     path);
     const char *settings = (const char *)get_bytes(&r, h.settings);
-    if (!settings || !compare(path, settings, h.settings, c->settings, error))
+    if (!settings || !compare(path, settings, h.settings, c, error))
         return false;
     if (h.numbers != c->numbers || h.vectors != c->vectors || h.elements != c->elements)
         return fail(

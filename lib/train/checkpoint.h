@@ -20,6 +20,8 @@
 
 struct checkpoint {
     const char *settings; /* lines "name = value\n"; to resume they must be equal */
+    const char *may_differ; /* the beginning of a line that need not be equal; NULL: none */
+    char differs[64];     /* that line, as it was written, where it is not; else "" */
     uint64_t step;        /* of the schedule, done */
     uint64_t drawn;       /* samples taken from the walk through the shard */
     double *number;       /* sums and counts kept over the run */

@@ -75,8 +75,12 @@ refuse_case() {
     not_resumed "an old file without --resume" 'add --resume' "$good"
     not_resumed "another batch" 'with batch = 64, this run has batch = 32' "$good" --resume --batch 32
     not_resumed "another model" 'model = MLP .* this run has model = CNN' "$good" --resume --model cnn
-    not_resumed "another shard" 'with shard = 0/1, this run has shard = 1/2' "$good" --resume --shard 1/2
     not_resumed "other data" 'with data = 3000 samples' "$good" --resume --limit 2900
+    cp "$good" "$work/other.ckpt"
+    train r --average none --epochs 1 --checkpoint "$work/other.ckpt" --resume --shard 1/2
+    ok "refuse: but one of another number of nodes is taken over" ended r 30
+    ok "refuse: with the step for the same samples (exit code $code)" eval \
+        '[ "$code" = 0 ] && said r.err "shard 0 of 1, this node has 1 of 2: .* step 46 there is step 23 here"'
     head -c 5000 "$good" >"$work/short.ckpt"
     not_resumed "a truncated file" 'is truncated: 5000 bytes' "$work/short.ckpt" --resume
     printf 'x' | dd of="$good" bs=1 seek=9999 conv=notrunc status=none

@@ -459,6 +459,14 @@ static void a_dead_nodes_blob_can_be_read(void)
     CHECK(sim_run_while(s, blob_waiting, NULL, time_add(sim_now(s), SEC(5))));
     CHECK_EQ(got.blob_error, SLEET_OK);
     CHECK_STR(blob_on(c, 3, 1), "second");
+    CHECK(sim_restart(s, 0)); /* back, it asks for what it had itself */
+    CHECK_EQ(cluster_register(c, 0), SLEET_OK);
+    sim_run_until(s, time_add(sim_now(s), SEC(3)));
+    got = (struct outcome){0};
+    CHECK_EQ(engine_blob_ask(sim_engine(s, 0), cluster_set(c, 0), 1, SEC(5), sim_now(s)), SLEET_OK);
+    sim_kick(s, 0);
+    CHECK(sim_run_while(s, blob_waiting, NULL, time_add(sim_now(s), SEC(5))));
+    CHECK_STR(blob_on(c, 0, 1), "second");
     got = (struct outcome){0};
     CHECK_EQ(engine_blob_ask(sim_engine(s, 3), cluster_set(c, 3), 77, SEC(1), sim_now(s)), SLEET_OK);
     sim_kick(s, 3);

@@ -86,6 +86,7 @@ int blobs_put(struct blobs *all, uint64_t self, uint32_t set, uint64_t version, 
         return b ? SLEET_ENOMEM : SLEET_ELIMIT;
     if (bytes)
         memcpy(copy, p, bytes);
+    stop(b);
     take(all, b, version, state_digest(copy, bytes), copy, bytes);
     return SLEET_OK;
 }
@@ -102,9 +103,10 @@ static bool newer(const struct blob *b, const struct wire_state_info *i, bool by
 void blobs_learn(struct blobs *all, uint64_t self, uint64_t holder, const struct wire_state_info *i,
                  sleet_time now)
 {
-    if ((!i->blob_version && !i->version) || i->owner == self)
-        return;
-    struct blob *b = place_for(all, self, i->set, i->owner);
+    struct blob *b = blobs_find(all, i->set, i->owner);
+    if ((!i->blob_version && !i->version) || (i->owner == self && b && b->version))
+        return; /* of itself a node only learns what it had in an earlier life */
+    b = place_for(all, self, i->set, i->owner);
     if (b && holder == i->owner)
         b->state_version = i->version;
     if (!b || !i->blob_version || !newer(b, i, holder == i->owner))

@@ -1,0 +1,155 @@
+#!/bin/bash
+# state.sh - published state with real daemons and trainers under 10 % emulated loss: a node
+# joins a training and is in step within 30 s, one is killed and comes back where the others are
+# and where it was in its own data, all the others' calls keep their deadlines.
+# Arguments: the cases to run, of join restart (both); joined churned (long, with accuracies).
+# Needs the build folder in SLEET_BUILD or BUILDDIR, and dataset-fashion-mnist.
+# shellcheck source=lib.sh disable=SC2034,SC2154
+. "$(dirname "$0")/lib.sh" state sleetd sleetctl sleet-train
+data=${SLEET_DATA:-/usr/share/datasets/fashion-mnist}
+[ -d "$data" ] || { echo "state: no data in $data (package dataset-fashion-mnist)"; exit 77; }
+export OPENBLAS_NUM_THREADS=1
+host=127.0.0.1 deadline=2
+port_of=()
+
+# daemon NODE: start it, with the others as its peers.
+daemon() {
+    local peers
+    peers=$(printf "$host:%s," "${port_of[@]}")
+    boot "d$1" --id "$1" --listen "$host:${port_of[$1]}" --peers "${peers%,}" --emulate.loss 0.1
+}
+# daemons N: nodes 1 .. N; ports that were free, all bound at once.
+daemons() {
+    local i names=()
+    port_of=()
+    for i in $(seq "$1"); do
+        boot "d$i" --id "$i" --listen "$host:0" || return 1
+        port_of[i]=$port names+=("d$i")
+    done
+    stop "${names[@]}"
+    for i in $(seq "$1"); do daemon "$i" || return 1; done
+}
+# node NODE OPTIONS...: its trainer, on label-sorted shards, 101,770 parameters.
+node() {
+    local i=$1
+    shift
+    keep "t$i" "$build/sleet-train" --json --data "$data" --control "$work/d$i.sock" --shards label \
+        --shard "$((i - 1))/$nodes" --hidden 128 --deadline $deadline --min-nodes 4 "$@"
+}
+kill_node() { # NODE: trainer and daemon at once
+    kill -KILL "${pid[t$1]}" "${pid[d$1]}" 2>/dev/null
+    wait "${pid[t$1]}" "${pid[d$1]}" 2>/dev/null
+}
+figure() { sed -n "s/.*\"$2\":\([-0-9.e+]*\).*/\1/p" "$work/t$1.out" | tail -n 1; } # NODE FIELD: the last one
+step_at_least() { at_least "$(figure "$1" step)" "$2"; }
+# in_step NODE OTHER: its newest round is the other's, or one beside it, and it is counted there.
+in_step() {
+    local a b
+    a=$(figure "$1" round) b=$(figure "$2" round)
+    [ -n "$a" ] && [ "$(figure "$1" step)" -gt 0 ] && [ $((a - b)) -le 1 ] && [ $((b - a)) -le 1 ]
+}
+taken_over() { sed -n 's/.*took over step \([0-9]*\) of.*/\1/p' "$work/t$1.err"; }
+waits_ok() { # NODE: all waits so far, within the deadline
+    at_most "$(sed -n 's/.*"wait_s":\([0-9.]*\).*/\1/p' "$work/t$1.out" | sort -n | tail -n 1)" "$deadline.25"
+}
+
+# ---- in make check -----------------------------------------------------------------------
+
+join_case() {
+    local i before nodes=5 options=(--limit 20000 --epochs 20 --step-time 0.05)
+    ok "join: five daemons" daemons 5
+    for i in 1 2 3 4; do node $i "${options[@]}"; done
+    ok "join: four train" until_true 60 step_at_least 1 45
+    before=$(figure 1 step)
+    local at=$SECONDS
+    node 5 "${options[@]}"
+    ok "join: the fifth is in step within 30 s" until_true 30 in_step 5 1
+    echo "join: took $((SECONDS - at)) s, others at step $before: $(grep -h took "$work/t5.err")"
+    ok "join: from a state of the job, not older than 40 steps" at_least "$(taken_over 5)" $((before - 40))
+    ok "join: the daemons tell who publishes what" eval \
+        '"$ctl" -s "$work/d5.sock" state | grep -q "version [1-9][0-9]* published, 814272 bytes"'
+    ok "join: the others go on" until_true 30 step_at_least 1 $((before + 30))
+    for i in 1 2 3 4; do ok "join: node $i's calls kept their deadline" waits_ok $i; done
+    stop t1 t2 t3 t4 t5 d1 d2 d3 d4 d5
+}
+
+restart_case() {
+    local i before drawn nodes=4 options=(--limit 20000 --epochs 20 --step-time 0.05)
+    ok "restart: four daemons" daemons 4
+    for i in 1 2 3 4; do node $i "${options[@]}"; done
+    ok "restart: four train" until_true 60 step_at_least 2 45
+    kill_node 3
+    before=$(figure 1 step)
+    ok "restart: three go on" until_true 30 step_at_least 1 $((before + 15))
+    ok "restart: the daemon is back" daemon 3
+    node 3 "${options[@]}"
+    ok "restart: in step within 30 s" until_true 30 in_step 3 1
+    ok "restart: at the job's step, though it keeps no file" at_least "$(taken_over 3)" 40
+    ok "restart: and its place in its data was kept by the others" until_true 5 said t3.err \
+        'goes on behind [1-9][0-9]* of its samples'
+    for i in 1 2 4; do ok "restart: node $i's calls kept their deadline" waits_ok $i; done
+    stop t1 t2 t3 t4 d1 d2 d3 d4
+}
+
+# ---- in make check-long ----------------------------------------------------------------------
+
+full=(--epochs 10 --step-time 0.1)
+# whole_run NAME NODES: an undisturbed run; the averaged model's accuracy in $accuracy.
+whole_run() {
+    local i
+    nodes=$2
+    daemons "$nodes"
+    for i in $(seq "$nodes"); do node "$i" "${full[@]}"; done
+    for i in $(seq "$nodes"); do ended "t$i" 1800; done
+    accuracy=$(figure 1 averaged_accuracy)
+    for i in $(seq "$nodes"); do stop "d$i"; done
+}
+
+joined_case() {
+    local i nodes=5 accuracy
+    whole_run joined 5
+    local undisturbed=$accuracy
+    daemons 5
+    for i in 1 2 3 4; do node $i "${full[@]}"; done
+    until_true 120 step_at_least 1 200
+    node 5 "${full[@]}"
+    ok "joined: in step within 30 s" until_true 30 in_step 5 1
+    for i in 1 2 3 4 5; do ok "joined: node $i ends" ended t$i 1800; done
+    for i in 1 2 3 4; do ok "joined: node $i's calls kept their deadline" waits_ok $i; done
+    for i in 1 2 3 4 5; do
+        ok "joined: node $i: $(figure $i averaged_accuracy), undisturbed $undisturbed" \
+            at_least "$(figure $i averaged_accuracy)" "$(awk -v a="$undisturbed" 'BEGIN { print a - 0.01 }')"
+        stop d$i
+    done
+}
+
+churned_case() {
+    local i nodes=4 accuracy victim kills=0 next
+    whole_run churned 4
+    local undisturbed=$accuracy
+    RANDOM=${SLEET_TEST_SEED:-1}
+    daemons 4
+    for i in 1 2 3 4; do node $i "${full[@]}"; done
+    next=$((SECONDS + 20))
+    while ! said t1.out '"event":"done"' && ! said t2.out '"event":"done"'; do
+        if [ $SECONDS -ge $next ] && ! step_at_least 1 2200; then
+            victim=$((1 + RANDOM % 4))
+            kill_node $victim
+            kills=$((kills + 1))
+            daemon $victim && node $victim "${full[@]}"
+            ok "churned: kill $kills: node $victim is in step within 20 s" until_true 20 in_step $victim $((victim % 4 + 1))
+            next=$((next + 20))
+        fi
+        until_true 1 false # look again
+    done
+    for i in 1 2 3 4; do ok "churned: node $i ends" ended t$i 600; done
+    for i in 1 2 3 4; do
+        ok "churned: node $i's calls kept their deadline" waits_ok $i
+        ok "churned: node $i after $kills kills: $(figure $i averaged_accuracy), undisturbed $undisturbed" \
+            at_least "$(figure $i averaged_accuracy)" "$(awk -v a="$undisturbed" 'BEGIN { print a - 0.01 }')"
+        stop d$i
+    done
+}
+
+[ $# -gt 0 ] || set -- join restart
+run_cases "$@"
