@@ -226,9 +226,10 @@ static void recv_done(engine *e, uint32_t index, const uint8_t *body, size_t len
 {
     struct pending *p = gate_recv_done(e->gate, index, body, len, e->now);
     struct member *m = p ? NULL : holder(e, index);
+    const struct keypair *k = m ? peer_pair(m->peer, index) : NULL;
     if (p && adopt(e, p)) {
         e->counters.accepted++;
-    } else if (m && peer_pair(m->peer, index)) {
+    } else if (k && time_since(e->now, k->born) < GATE_PENDING_LIFE) {
         e->counters.accepted++; /* repeated: our PING was lost */
         view_answer(&e->view, m);
     } else {
