@@ -183,6 +183,8 @@ char *status_peers_json(const struct control *k)
         cJSON_AddNumberToObject(o, "refused", num(p->refused));
         cJSON_AddNumberToObject(o, "far_rounds", num(p->far_rounds));
         cJSON_AddNumberToObject(o, "excess", p->excess);
+        cJSON_AddNumberToObject(o, "disputed", num(p->disputed));
+        cJSON_AddNumberToObject(o, "disputes", num(p->disputes));
         cJSON_AddItemToArray(list, o);
     }
     return finish(root);

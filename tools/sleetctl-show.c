@@ -141,6 +141,13 @@ static void show_evidence(const cJSON *nodes, const char *where)
                    "up to %.3g times beyond what is allowed\n",
                    str(p, "node_id"), where, num(p, "clipped", 0), num(p, "refused", 0),
                    num(p, "excess", 0));
+        if (num(p, "disputed", 0) > 0)
+            printf("node %s told another node other results than this one in %.0f rounds, or that "
+                   "node lies\n",
+                   str(p, "node_id"), num(p, "disputed", 0));
+        if (num(p, "disputes", 0) > 0)
+            printf("node %s said in %.0f rounds that a node told it other results than this one\n",
+                   str(p, "node_id"), num(p, "disputes", 0));
     }
 }
 

@@ -182,6 +182,8 @@ typedef struct {
     double coverage;        /* long-run share of its fragments that reached this node's commits */
     uint64_t clipped, refused, far_rounds; /* contributions of its cut down, results not
                                               taken, rounds with some of them */
+    uint64_t disputed, disputes; /* rounds in which another node was told other results by it
+                                    than we were; in which it said so of others */
     double excess;          /* which went beyond what is allowed at most so many times */
 } engine_peer;
 

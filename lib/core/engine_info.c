@@ -38,6 +38,8 @@ uint32_t engine_get_peers(const engine *e, engine_peer *out, uint32_t max, sleet
             p->clipped = m->sets[k].clipped;
             p->refused = m->sets[k].refused;
             p->far_rounds = m->sets[k].far_rounds;
+            p->disputed = m->sets[k].disputed;
+            p->disputes = m->sets[k].disputes;
             p->excess = (double)m->sets[k].excess;
             break;
         }

@@ -299,6 +299,92 @@ static void an_owners_false_results_are_not_taken(void)
     CHECK(f.lies > 0);
 }
 
+/* ---- different results to different members --------------------------------- */
+
+static uint64_t disputed(cluster *c, uint32_t node, uint64_t id, bool as_teller)
+{
+    engine_peer peers[16];
+    uint64_t n = 0;
+    uint32_t all =
+        engine_get_peers(sim_engine(cluster_sim(c), node), peers, 16, sim_now(cluster_sim(c)));
+    for (uint32_t k = 0; k < all; k++)
+        if (peers[k].node_id == id)
+            n += as_teller ? peers[k].disputes : peers[k].disputed;
+    return n;
+}
+
+/* Small lies, too small to be refused, to one member. */
+static void an_owner_with_two_tongues_is_named(void)
+{
+    struct false_owner f = {.victims = 1u << VICTIM, .factor = 1.0001f, .on = true};
+    sleet_rng rng = {test_seed()};
+    uint64_t by_owner = 0, tellers = 0;
+    cluster *c = cluster_with_a_liar(5, CLIP);
+    REQUIRE(c);
+    sim_on_datagram(cluster_sim(c), commit_falsely, &f);
+    for (unsigned round = 0; round < 60; round++) {
+        train_step(c, &rng, false);
+        CHECK(cluster_round(c, NULL));
+        cluster_idle(c, MS(5));
+    }
+    for (uint32_t i = 0; i < 5; i++)
+        for (uint64_t id = 1; id <= 5; id++) {
+            uint64_t n = disputed(c, i, id, false);
+            if (id == LIAR + 1)
+                by_owner += n;
+            else
+                CHECK_EQ(n, 0);
+            tellers += id != LIAR + 1 && disputed(c, i, id, true) > 0;
+        }
+    CHECK(by_owner >= 5);
+    CHECK(tellers >= 4); /* several say so: it is not the teller that lies */
+    check_evidence(c, false);
+    cluster_free(c);
+}
+
+/* A teller that lies about what it holds is contradicted as to several owners. */
+static void misreport(sim *s, const struct sim_datagram *d, void *arg)
+{
+    static struct opened o;
+    static struct sim_datagram lie;
+    uint64_t *lies = arg;
+    lie = *d;
+    if (d->from == LIAR && forge_open(d, &o) && o.head.type == WIRE_SUMMARY &&
+        (o.body[50] & SUMMARY_WITNESS)) {
+        o.body[60] ^= 1;
+        forge_seal(&lie, &o);
+        ++*lies;
+    }
+    sim_relay(s, &lie, 0);
+}
+
+static void a_false_witness_names_itself(void)
+{
+    sleet_rng rng = {test_seed()};
+    uint64_t lies = 0, said = 0, owners = 0;
+    cluster *c = cluster_with_a_liar(5, CLIP);
+    REQUIRE(c);
+    sim_on_datagram(cluster_sim(c), misreport, &lies);
+    for (unsigned round = 0; round < 60; round++) {
+        train_step(c, &rng, false);
+        CHECK(cluster_round(c, NULL));
+        cluster_idle(c, MS(5));
+    }
+    for (uint64_t id = 1; id <= 5; id++) {
+        uint64_t as_owner = 0;
+        for (uint32_t i = 0; i < 5; i++) {
+            uint64_t n = disputed(c, i, id, true);
+            CHECK(id == LIAR + 1 || n == 0);
+            said += n;
+            as_owner += disputed(c, i, id, false);
+        }
+        owners += as_owner > 0;
+    }
+    CHECK(lies >= 30);
+    CHECK(said >= lies / 2 && owners >= 3);
+    cluster_free(c);
+}
+
 TEST_SUITE(liars) = {
     TEST(results_come_from_their_owner),
     TEST(a_thousandfold_model_is_cut_down),
@@ -307,5 +393,7 @@ TEST_SUITE(liars) = {
     TEST(a_leap_of_all_is_no_lie),
     TEST(a_heavy_weight_is_cut_down),
     TEST(an_owners_false_results_are_not_taken),
+    TEST(an_owner_with_two_tongues_is_named),
+    TEST(a_false_witness_names_itself),
     TEST_END,
 };

@@ -97,7 +97,8 @@ static size_t sample(int type, uint8_t *out)
         break;
     case WIRE_SUMMARY:
         f.summary = (struct wire_summary){1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
-                                          SUMMARY_CLOSED, some_bytes};
+                                          SUMMARY_CLOSED | SUMMARY_WITNESS, some_bytes, 63,
+                                          0x8000000000000001u};
         break;
     case WIRE_GROUP_REQ: f.req = (struct wire_group_req){1, 2}; break;
     case WIRE_GROUP:
@@ -109,7 +110,7 @@ static size_t sample(int type, uint8_t *out)
     return encode(type, &f, out, FRAME_CAP);
 }
 
-static const size_t sample_bytes[] = {0, 88, 88, 12 + 3 + 11 + 14, 12 + 14, 20 + 96, 52, 58, 8,
+static const size_t sample_bytes[] = {0, 88, 88, 12 + 3 + 11 + 14, 12 + 14, 20 + 96, 52, 70, 8,
                                       12 + 51, 4};
 
 static void every_frame_round_trips(void)
@@ -136,6 +137,7 @@ static void fields_arrive(void)
     CHECK_EQ(decode(WIRE_DATA, &f, b, 52), SLEET_OK);
     CHECK(f.data.time == 1 && f.data.remaining == 0x80000000u && f.data.mask == 0);
     CHECK_EQ(decode(WIRE_SUMMARY, &f, b, sample(WIRE_SUMMARY, b)), SLEET_OK);
+    CHECK(f.summary.owner == 63 && f.summary.digest == 0x8000000000000001u);
     CHECK(f.summary.hold == 10 && f.summary.first == 11 && f.summary.bits == 12);
     CHECK(bytemap_test(f.summary.bitmap, 0) && !bytemap_test(f.summary.bitmap, 8) &&
           bytemap_test(f.summary.bitmap, 9));
@@ -213,9 +215,12 @@ static const struct bound {
     {WIRE_SUMMARY, 48, 2, 11, true},   {WIRE_SUMMARY, 48, 2, 16, true},
     {WIRE_SUMMARY, 48, 2, 9, false},   {WIRE_SUMMARY, 48, 2, 10, true},
     {WIRE_SUMMARY, 48, 2, 17, false},  {WIRE_SUMMARY, 48, 2, 8, false},
-    {WIRE_SUMMARY, 48, 2, 8193, false}, {WIRE_SUMMARY, 50, 1, 15, true},
-    {WIRE_SUMMARY, 50, 1, 16, false},  {WIRE_SUMMARY, 51, 1, 1, false},
-    {WIRE_SUMMARY, 55, 1, 1, false},   {WIRE_SUMMARY, 57, 1, 16, false},
+    {WIRE_SUMMARY, 48, 2, 8193, false}, {WIRE_SUMMARY, 50, 1, 31, true},
+    {WIRE_SUMMARY, 50, 1, 15, false},  {WIRE_SUMMARY, 50, 1, 48, false},
+    {WIRE_SUMMARY, 51, 1, 1, false},   {WIRE_SUMMARY, 55, 1, 1, false},
+    {WIRE_SUMMARY, 56, 1, 0, true},    {WIRE_SUMMARY, 56, 1, 64, false},
+    {WIRE_SUMMARY, 57, 1, 1, false},   {WIRE_SUMMARY, 59, 1, 1, false},
+    {WIRE_SUMMARY, 69, 1, 16, false},
     {WIRE_GROUP, 4, 4, 1, false},      {WIRE_GROUP, 8, 1, 0, false},
     {WIRE_GROUP, 8, 1, 2, false},      {WIRE_GROUP, 8, 1, 65, false},
     {WIRE_GROUP, 8, 1, 255, false},    {WIRE_GROUP, 9, 1, 1, false},

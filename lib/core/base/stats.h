@@ -22,7 +22,8 @@
     X(overlap, "commits with overlapping contributors (a fault)")                           \
     X(usurped, "commits refused: their sender does not own the fragment")                   \
     X(clipped, "contributions cut down: far off or heavy against the others")               \
-    X(refused, "results not taken: far off or heavy against one's own")
+    X(refused, "results not taken: far off or heavy against one's own")                     \
+    X(disputed, "rounds in which two nodes held different results of one owner")
 
 typedef struct {
 #define ENGINE_X(field, help) uint64_t field;

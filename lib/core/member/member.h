@@ -41,6 +41,8 @@ struct member_set {
     double coverage;        /* long-run share of its fragments in our commits */
     uint64_t clipped, refused; /* contributions of its cut down, results not taken */
     uint64_t far_rounds;       /* rounds with some */
+    uint64_t disputed, disputes; /* rounds in which another held other results of it than we; in
+                                    which it held others of somebody */
     float excess;           /* the worst of them, in times of what is allowed */
 };
 

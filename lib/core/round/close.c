@@ -172,6 +172,7 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
     for (uint32_t i = 0; i < r->group.n; i++)
         if ((int)i != r->self && r->contributes && r->lane[i].scatter_pos < r->lane[i].share)
             r->lane[i].summary_due = true;
+    witness_choose(r, e);
     set_report(s, error, &p);
     if (error == SLEET_OK && (!joins || s->established))
         set_note_coverage(s, e, covers_little(r));

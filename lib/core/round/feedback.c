@@ -62,6 +62,8 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
     struct lane *l = &r->lane[rank];
     struct member *m = &e->members[r->group.members[rank].slot];
     bool agrees = w->group == r->group.hash; /* else it numbers the fragments otherwise */
+    if (agrees)
+        witness_recv(r, rank, w);
     if (agrees && w->scatter_sent > l->sent_told && w->scatter_sent <= r->lane[r->self].share)
         l->sent_told = w->scatter_sent;
     if (w->flags & SUMMARY_SCATTER_OVER)
@@ -163,6 +165,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
                   (r->own.final && l->gather_pos >= r->own.commits ? SUMMARY_COMMITS_FINAL : 0) |
                   (s->open && s->open->number == s->own_round ? 0 : SUMMARY_CLOSED) |
                   (scatter ? SUMMARY_SCATTER_HOLES : 0));
+    witness_fill(r, rank, &w);
     if (scatter || wants_gather(s, r, e, rank, now))
         put_holes(&w, bits, r, rank, scatter);
     l->holes_due = !scatter && wants_scatter(r, rank);

@@ -118,6 +118,7 @@ enum fate gather_recv(struct set *s, struct round *r, const struct env *e, const
         return FATE_ACCEPTED;
     }
     note_got(r, fragment);
+    witness_note(r, e, (uint32_t)rank, fragment, d->weight, d->mask, d->payload, d->payload_len);
     if (d->phase == PHASE_REPAIR)
         lane->got_repaired++;
     else

@@ -109,4 +109,5 @@ void ledger_finish(struct set *s, struct round *r, const struct env *e, bool fin
     judge_contributors(s, r, e);
     for (uint32_t i = 0; i < r->group.n; i++)
         note_far_off(s, r, e, i);
+    witness_judge(s, r, e);
 }

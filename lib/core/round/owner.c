@@ -123,9 +123,13 @@ static void commit(struct set *s, struct round *r, const struct env *e, uint32_t
     o->wsum[number] = -o->wsum[number];
     o->order[o->commits++] = number;
     o->foreign_commits += number >= share;
+    uint32_t fragment = owner_fragment(r, number), n = elements_of(s, r, number);
+    const float *x = o->commit + (size_t)number * FRAGMENT_ELEMENTS;
     if (!r->joined)
-        clip_committed(s, e, owner_fragment(r, number), o->commit + (size_t)number * FRAGMENT_ELEMENTS,
-                       elements_of(s, r, number));
+        clip_committed(s, e, fragment, x, n);
+    if (number < share)
+        witness_note(r, e, (uint32_t)r->self, fragment, (float)-o->wsum[number], o->mask[number], x,
+                     (size_t)n * sizeof *x);
     take_own(s, r, e, 1);
 }
 

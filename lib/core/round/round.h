@@ -68,6 +68,9 @@ struct lane {
     uint32_t clipped; /* of them were too far off or too heavy, */
     float excess;     /* at most so many times */
     uint32_t refused; /* of its commits likewise */
+    uint64_t digest;  /* of its commits held, see witness.c */
+    uint64_t told_digest; /* what another member holds of it, */
+    uint8_t told_by;      /* 1 + its rank; 0: nobody said */
     /* feedback */
     sleet_time summary_at;
     sleet_duration summary_gap;
@@ -95,6 +98,7 @@ struct round {
     int self; /* own rank */
     bool joined, closing, closed, exact, contributes;
     bool mixed; /* members pinned different groups */
+    uint8_t witness, witness_to; /* 1 + rank of an owner, and who is told its digest; 0: nobody */
     bool withheld; /* the result is not to be used: own values instead */
     double covered;
     uint32_t wound_up; /* fragments done with while closing */
@@ -304,6 +308,14 @@ void clip_drop_suspects(struct owner_side *, uint32_t numbers);
 void clip_fini(struct clip *);
 uint64_t clip_bytes_bound(const struct layout *);
 uint64_t clip_round_bytes_bound(const struct layout *, uint32_t members);
+
+/* ---- witness.c */
+void witness_note(struct round *, const struct env *, uint32_t owner, uint32_t fragment,
+                  float weight, uint64_t mask, const void *values, size_t bytes);
+void witness_choose(struct round *, const struct env *);
+void witness_fill(const struct round *, uint32_t rank, struct wire_summary *);
+void witness_recv(struct round *, uint32_t rank, const struct wire_summary *);
+void witness_judge(struct set *, const struct round *, const struct env *);
 
 /* ---- gather.c */
 /* `rank` is -1 for a member that is not in the own group. */

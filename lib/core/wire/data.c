@@ -5,7 +5,8 @@
 
 #define DATA_FLAGS (DATA_YOURS | DATA_LAST | DATA_CLOSED | DATA_EXACT)
 #define SUMMARY_FLAGS                                                                        \
-    (SUMMARY_SCATTER_OVER | SUMMARY_COMMITS_FINAL | SUMMARY_CLOSED | SUMMARY_SCATTER_HOLES)
+    (SUMMARY_SCATTER_OVER | SUMMARY_COMMITS_FINAL | SUMMARY_CLOSED | SUMMARY_SCATTER_HOLES |  \
+     SUMMARY_WITNESS)
 
 static bool is_scatter(uint8_t phase)
 {
@@ -78,7 +79,8 @@ int wire_data_decode(struct wire_data *d, const uint8_t *p, size_t n)
 size_t wire_summary_encode(uint8_t *out, size_t cap, const struct wire_summary *s)
 {
     byte_writer w = writer_of(out, cap);
-    if (s->bits > WIRE_SUMMARY_BITS_MAX || (s->flags & ~SUMMARY_FLAGS) || (s->bits && !s->bitmap))
+    if (s->bits > WIRE_SUMMARY_BITS_MAX || (s->flags & ~SUMMARY_FLAGS) || (s->bits && !s->bitmap) ||
+        s->owner >= SLEET_GROUP_MAX)
         return 0;
     put_u32(&w, s->set);
     put_u32(&w, s->group);
@@ -94,6 +96,11 @@ size_t wire_summary_encode(uint8_t *out, size_t cap, const struct wire_summary *
     put_u16(&w, s->bits);
     put_u8(&w, s->flags);
     put_zeros(&w, 5);
+    if (s->flags & SUMMARY_WITNESS) {
+        put_u8(&w, s->owner);
+        put_zeros(&w, 3);
+        put_u64(&w, s->digest);
+    }
     put_bytes(&w, s->bitmap, (s->bits + 7u) / 8);
     if (w.ok && s->bits % 8)
         out[w.len - 1] &= (uint8_t)((1u << (s->bits % 8)) - 1);
@@ -118,9 +125,15 @@ int wire_summary_decode(struct wire_summary *s, const uint8_t *p, size_t n)
     s->bits = get_u16(&r);
     s->flags = get_u8(&r);
     get_zeros(&r, 5);
+    if (s->flags & SUMMARY_WITNESS) {
+        s->owner = get_u8(&r);
+        get_zeros(&r, 3);
+        s->digest = get_u64(&r);
+    }
     size_t bytes = (s->bits + 7u) / 8;
     s->bitmap = get_bytes(&r, bytes);
-    if (!get_done(&r) || s->bits > WIRE_SUMMARY_BITS_MAX || (s->flags & ~SUMMARY_FLAGS))
+    if (!get_done(&r) || s->bits > WIRE_SUMMARY_BITS_MAX || (s->flags & ~SUMMARY_FLAGS) ||
+        s->owner >= SLEET_GROUP_MAX)
         return SLEET_EMALFORMED;
     if (s->bits % 8 && s->bitmap[bytes - 1] >> (s->bits % 8))
         return SLEET_EMALFORMED;

@@ -23,6 +23,7 @@
 #define WIRE_PAYLOAD_MAX (4 * WIRE_ELEMENTS)
 #define WIRE_DATA_BYTES 40    /* header of a DATA frame */
 #define WIRE_SUMMARY_BYTES 56 /* a SUMMARY frame without its bitmap */
+#define WIRE_WITNESS_BYTES 12 /* between those and the bitmap, with SUMMARY_WITNESS */
 #define WIRE_SUMMARY_BITS_MAX 8192
 #define WIRE_SCHEMA_MAX 1180 /* bytes of a SCHEMA frame */
 #define WIRE_SCHEMA_ENTRIES_MAX 16
@@ -126,7 +127,8 @@ enum {
     SUMMARY_SCATTER_OVER = 1,
     SUMMARY_COMMITS_FINAL = 2,
     SUMMARY_CLOSED = 4,
-    SUMMARY_SCATTER_HOLES = 8
+    SUMMARY_SCATTER_HOLES = 8,
+    SUMMARY_WITNESS = 16 /* `owner` and `digest` are there */
 };
 
 struct wire_summary {
@@ -137,6 +139,8 @@ struct wire_summary {
     uint8_t flags;
     const uint8_t *bitmap; /* (bits + 7) / 8 bytes, bit i = byte i / 8, bit i % 8; may be NULL
                               for the encoder when bits is 0 */
+    uint8_t owner;   /* a member of the group, by rank */
+    uint64_t digest; /* of all commits that the sender holds of it */
 };
 
 struct wire_group_req {
