@@ -107,6 +107,7 @@ void measure_values(const struct lab *lab, scenario_values v)
             v[METRIC_ACCURACY][i] = n->accuracy;
             v[METRIC_ACCURACY_GAP][i] = best - n->accuracy;
             v[METRIC_COVERAGE][i] = n->coverage;
+            v[METRIC_LEAST_COVERAGE][i] = n->least_coverage;
         }
         v[METRIC_DUPLICATES][i] = number(n->status, "datagrams", "duplicate");
         v[METRIC_CORRUPT][i] = number(n->status, "datagrams", "corrupt");

@@ -263,6 +263,7 @@ static void on_line(struct lab *lab, struct lab_node *n)
         n->done = true;
         scenario_course_end(&n->course, lab_now());
         n->coverage = field(line, "coverage");
+        n->least_coverage = field(line, "least_coverage");
         n->accuracy = field(line, "averaged_accuracy");
     }
     cJSON_Delete(line);

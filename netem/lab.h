@@ -123,7 +123,7 @@ struct lab_node {
     uint64_t steps, step, returned; /* step: of the job */
     struct scenario_course course;
     bool done;
-    double coverage, accuracy, longest_wait;
+    double coverage, least_coverage, accuracy, longest_wait;
     double *waits;
     size_t wait_count, wait_room;
     struct link_counts counted; /* by links that were replaced */

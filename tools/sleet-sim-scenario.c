@@ -147,7 +147,7 @@ static bool conduct(struct play *p)
         bool busy = by_time(p);
         for (uint32_t i = 0; i < (uint32_t)p->s->nodes; i++) {
             if (!up[i] && play_now(p) >= p->s->start_s[i]) {
-                bring_up(p, i, false);
+                bring_up(p, i, p->top_step > 0);
                 up[i] = true;
             }
             enum trainer_phase phase = p->trainer[i].phase;
@@ -218,6 +218,7 @@ static void collect(struct play *p, scenario_values v)
         v[METRIC_ACCURACY][i] = t->accuracy;
         v[METRIC_ACCURACY_GAP][i] = best - t->accuracy;
         v[METRIC_COVERAGE][i] = t->coverage_sum / (double)t->rounds;
+        v[METRIC_LEAST_COVERAGE][i] = t->least_coverage;
     }
 }
 

@@ -23,7 +23,7 @@ struct trainer {
     bool armed, frozen, excused, late, based;
     uint64_t step, base, steps, returned, rounds;
     struct scenario_course course;
-    double coverage_sum, longest_wait, accuracy;
+    double coverage_sum, least_coverage, longest_wait, accuracy;
     double *waits; /* s */
     size_t wait_count, wait_room;
 };

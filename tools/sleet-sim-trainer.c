@@ -72,6 +72,7 @@ void trainer_start(struct trainer *t, bool late)
     t->based = t->excused = t->frozen = false;
     t->step = t->base = t->rounds = 0;
     t->coverage_sum = 0;
+    t->least_coverage = 1;
     t->meets_until =
         time_add(sim_now(cluster_sim(p->c)), (sleet_duration)(p->s->workload.min_wait_s * 1e9));
     arm(t, LOOK);
@@ -191,6 +192,7 @@ void trainer_reported(cluster *c, uint32_t node, void *arg)
     sleet_time now = sim_now(cluster_sim(c));
     double coverage = r->report.group_size > 1 ? r->report.coverage : 0;
     t->coverage_sum += r->report.coverage;
+    t->least_coverage = fmin(t->least_coverage, r->report.coverage);
     t->rounds++;
     if (t->phase == TRAINER_ENDS) {
         if (r->report.flags & SLEET_ALONE && time_before(now, t->ends_until) &&

@@ -67,6 +67,7 @@ enum scenario_takes { TAKES_NOTHING, TAKES_NODES, TAKES_GROUPS, TAKES_SECONDS };
     X(ACCURACY, "accuracy", "of the averaged model at the end")                             \
     X(ACCURACY_GAP, "accuracy_gap", "between it and the best node's")                       \
     X(COVERAGE, "coverage", "mean of the rounds")                                           \
+    X(LEAST_COVERAGE, "least_coverage", "of a round")                                       \
     X(LONGEST_WAIT, "longest_wait_s", "of a step, rounds in which the node was frozen aside") \
     X(WAIT_P50, "wait_p50_ms", "median wait of a step")                                     \
     X(WAIT_P95, "wait_p95_ms", "its 95th percentile")                                       \
