@@ -1,5 +1,5 @@
 /* lab-net.c - a namespace a node, one veth each, bridges between them; for a node behind a
- * NAT the veth leads to its router (lab-nat.c).
+ * NAT the veth leads there (lab-nat.c).
  *
  * Nothing but the nodes' datagrams passes: neighbours and forwarding entries are
  * static, so the links' counters count what sleetd sends. */
@@ -22,7 +22,7 @@ static void namespace_name(int node, char out[24])
     snprintf(out, 24, LAB_PREFIX "%d", node);
 }
 
-void net_mac(int node, char out[24])
+static void node_mac(int node, char out[24])
 {
     snprintf(out, 24, "02:00:00:77:00:%02x", (unsigned)node);
 }
@@ -57,7 +57,7 @@ static bool join_bridges(int nodes, const uint8_t *group, uint32_t down)
     for (int i = 1; i <= nodes; i++) {
         char port[24], mac[24];
         net_port(i, port);
-        net_mac(i, mac);
+        node_mac(i, mac);
         lab_add(&ip, "link set %s master " LAB_PREFIX "-b%d %s\n", port, group[i - 1],
                 down & 1u << (i - 1) ? "down" : "up");
         lab_add(&ip, "link set %s type bridge_slave flood off mcast_flood off\n", port);
@@ -99,52 +99,47 @@ bool net_partition(int nodes, const uint8_t *group, uint32_t down)
     return ok && join_bridges(nodes, group, down);
 }
 
-bool net_plain(const char *namespace, const char *interface, bool receiver)
-{
-    const char *argv[] = {"ip",     "netns", "exec", namespace,
-                          "ethtool", "-K",   interface,
-                          "tso",    "off",   "gso",  "off",
-                          "gro",    "off",   "tx-udp-segmentation",
-                          "off",    receiver ? "rx" : NULL, "off", NULL};
-    return lab_must(namespace ? argv : argv + 4, NULL);
-}
-
 /* One datagram is one packet, and the receiver verifies its checksum. */
-static bool offloads_off(int node)
+static bool offloads_off(int node, const char *namespace)
 {
-    char port[24], name[24];
+    char port[24];
     net_port(node, port);
-    namespace_name(node, name);
-    return net_plain(NULL, port, false) && net_plain(name, "e0", true);
+    const char *outside[] = {"ethtool", "-K",  port,  "tso", "off",
+                             "gso",     "off", "gro", "off", "tx-udp-segmentation",
+                             "off",     NULL};
+    const char *inside[] = {"ip",  "netns", "exec", namespace, "ethtool", "-K",  "e0",
+                            "tso", "off",   "gso",  "off", "gro",     "off", "tx-udp-segmentation",
+                            "off", "rx",    "off",  NULL};
+    return lab_must(outside, NULL) && lab_must(inside, NULL);
 }
 
-static bool inside_up(int node, int nodes)
+/* The other end of a node's link. */
+static bool end_up(int node, int nodes, const char *namespace)
 {
     struct lab_text ip = {0};
-    char name[24], mac[24];
-    namespace_name(node, name);
+    char mac[24];
     lab_add(&ip, "link set lo up\n");
     if (net_has_ipv6())
         lab_add(&ip, "link set e0 addrgenmode none\n");
     lab_add(&ip, "addr add " LAB_SUBNET ".%d/24 dev e0\nlink set e0 up\n", node);
     for (int k = 1; k <= nodes; k++) {
-        net_mac(k, mac);
+        node_mac(k, mac);
         if (k != node)
             lab_add(&ip, "neigh add " LAB_SUBNET ".%d lladdr %s dev e0 nud permanent\n", k, mac);
     }
-    bool ok = net_batch("ip", &ip, name);
+    bool ok = net_batch("ip", &ip, namespace);
     free(ip.text);
     return ok;
 }
 
-/* A node's namespace; its link leads there, or to the router before it. */
+/* A node's namespace; its link leads there, or to the NAT before it. */
 static void add_node(struct lab_text *ip, int node, bool nat)
 {
     char port[24], name[24], router[24], mac[24];
     net_port(node, port);
     namespace_name(node, name);
     nat_router(node, router);
-    net_mac(node, mac);
+    node_mac(node, mac);
     lab_add(ip, "netns add %s\n", name);
     if (nat)
         lab_add(ip, "netns add %s\n", router);
@@ -162,8 +157,15 @@ bool net_up(int nodes, uint32_t nat)
         add_node(&ip, i, nat & 1u << (i - 1));
     bool ok = net_batch("ip", &ip, NULL);
     free(ip.text);
-    for (int i = 1; i <= nodes && ok; i++)
-        ok = nat & 1u << (i - 1) ? nat_up(i, nodes) : offloads_off(i) && inside_up(i, nodes);
+    for (int i = 1; i <= nodes && ok; i++) {
+        char name[24];
+        bool behind = nat & 1u << (i - 1);
+        if (behind)
+            nat_router(i, name);
+        else
+            namespace_name(i, name);
+        ok = offloads_off(i, name) && end_up(i, nodes, name) && (!behind || nat_up(i));
+    }
     return ok && net_partition(nodes, together, 0);
 }
 
@@ -187,6 +189,7 @@ void net_down(void)
 {
     struct lab_text ip = {0};
     char path[64];
+    nat_down();
     for (int i = 1; i <= LAB_NODES; i++) {
         char name[2][24];
         namespace_name(i, name[0]);

@@ -4,7 +4,7 @@
  *   lab-run.c      one scenario from its start to its verdict
  *   lab-node.c     the processes of a node and what its trainer prints
  *   lab-net.c      namespaces, bridge, partitions
- *   lab-nat.c      a router with address translation before a node
+ *   lab-nat.c      a NAT before a node
  *   lab-keys.c     the keys of a sealed job
  *   lab-link.c     netem, or loss and rate without it
  *   lab-measure.c  what came out: the counters of links and daemons
@@ -68,18 +68,16 @@ int net_namespace(int node); /* an open descriptor, or -1 */
 bool net_partition(int nodes, const uint8_t *group, uint32_t down);
 bool net_link(int node, bool up);
 void net_port(int node, char out[24]); /* the bridge's side of a node's link */
-void net_mac(int node, char out[24]);  /* of the other side */
 bool net_has_ipv6(void);
+/* Feed lines to one of iproute2's programs; namespace NULL: this one. */
 bool net_batch(const char *program, struct lab_text *lines, const char *namespace);
-/* No offloads on an interface; namespace NULL: this one.  One datagram is one packet. */
-bool net_plain(const char *namespace, const char *interface, bool receiver);
 
 /* ---- lab-nat.c ---- */
 
 bool nat_available(bool guest); /* false after saying why not */
-/* The router's and the node's addresses, routes and the translation. */
-bool nat_up(int node, int nodes);
-/* Forget the mapping: the next one has a port of another range. */
+bool nat_up(int node); /* behind the router's namespace, which has the public address */
+void nat_down(void);
+/* Forget the mapping: the next one has another port. */
 bool nat_rebind(int node);
 void nat_router(int node, char out[24]); /* its namespace */
 
