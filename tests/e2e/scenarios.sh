@@ -1,6 +1,6 @@
 #!/bin/bash
 # scenarios.sh - every scenario of netem/scenarios on simulated links: all that it expects
-# holds, and the same file gives the same run.
+# holds, and the same file gives the same run.  Arguments: the cases to run, of each same wrong.
 # Needs the source tree in SLEET_SRC and dataset-fashion-mnist.
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/lib.sh" scenarios sleet-sim
@@ -12,10 +12,18 @@ each_case() {
     local file name
     for file in "$src"/netem/scenarios/*.ini; do
         name=$(basename "$file" .ini)
-        ok "$name: what it expects holds in the simulator" play "$file"
+        play "$file"
+        if [ $code -eq 3 ]; then
+            echo "$name: left out: $(tail -n 1 "$work/play.out")"
+        else
+            ok "$name: what it expects holds in the simulator" [ $code -eq 0 ]
+        fi
     done
 }
-play() { "$build/sleet-sim" --scenario "$1" >"$work/play.out" 2>&1; }
+play() {
+    "$build/sleet-sim" --scenario "$1" >"$work/play.out" 2>&1
+    code=$?
+}
 
 same_case() {
     local file=$src/netem/scenarios/kill-one.ini
