@@ -142,7 +142,27 @@ static void churn_never_counts_twice(void)
     }
 }
 
+/* A round of several groups that is over costs nothing more. */
+static void nobody_talks_of_it_for_ever(void)
+{
+    struct sim_config config = {.nodes = 6, .seed = test_seed(), .link = CLEAN_LINK};
+    sleet_round_options options = {.deadline_ns = MS(300)};
+    struct sim_totals before, after;
+    cluster *c = ready_cluster(&config, counts, TENSORS);
+    REQUIRE(c);
+    cut_pair(cluster_sim(c), 0, 1, true);
+    for (int i = 0; i < 6; i++) {
+        sim_get_totals(cluster_sim(c), &before);
+        CHECK(cluster_round(c, &options));
+        cluster_idle(c, SEC(1));
+        sim_get_totals(cluster_sim(c), &after);
+        CHECK(after.sent - before.sent < 5000);
+    }
+    cluster_free(c);
+}
+
 TEST_SUITE(groups) = {
+    TEST(nobody_talks_of_it_for_ever),
     TEST(a_dead_link_costs_only_its_ends),
     TEST(churn_never_counts_twice),
     TEST_END,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ANSWER_GAP MS(10) /* between answers to one that names no holes */
 #define GAP_MAX MS(50)
 #define SUMMARY_EVERY 64
 #define COUNTER_MARGIN 8 /* packets that may overtake before a hole counts as lost */
@@ -78,7 +79,10 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
         ask_scatter(r, l, w, m, now);
     else if (agrees && !e->config->repair_off)
         ask_gather(r, l, w, m, now);
-    if ((w->bits || r->mixed) && !l->repairs) {
+    /* Whoever pinned another group cannot name holes: it asks by telling.  But an answer is none. */
+    bool asks = w->bits || (r->mixed && !(w->flags & SUMMARY_CLOSED) &&
+                            time_since(now, l->said_at) >= ANSWER_GAP);
+    if (asks && !l->repairs) {
         if (gather_sent(r, e, rank))
             l->summary_due = true;
         else
@@ -171,6 +175,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
     l->holes_due = !scatter && wants_scatter(r, rank);
     r->quiet_until = (sleet_time){0};
     l->summary_due = false;
+    l->said_at = now;
     l->since_summary = 0;
     if (!l->holes_due) {
         l->summary_gap = l->summary_gap * 2 < GAP_MAX ? l->summary_gap * 2 : GAP_MAX;

@@ -72,7 +72,7 @@ struct lane {
     uint64_t told_digest; /* what another member holds of it, */
     uint8_t told_by;      /* 1 + its rank; 0: nobody said */
     /* feedback */
-    sleet_time summary_at;
+    sleet_time summary_at, said_at; /* when the next is due, when the last was sent */
     sleet_duration summary_gap;
     uint32_t since_summary;
     uint32_t gather_whole, scatter_whole; /* nothing is missing before this number */
