@@ -103,7 +103,7 @@ static void learn_set(engine *e, struct member *m, const struct wire_ping_set *p
     now.weight = p->weight;
     now.weight_as_of = p->round;
     now.round_as_of = s->own_round;
-    if (p->round >= now.round) {
+    if (p->round >= now.round || p->lineage != before.lineage) { /* which has its own numbers */
         now.closed = (p->flags & PING_CLOSED) != 0;
         now.round = p->round;
     }
@@ -121,6 +121,9 @@ void member_recv_ping(engine *e, struct member *m, const uint8_t *body, size_t l
     e->counters.accepted++;
     member_echo(e, m, p.echo, p.hold);
     member_overflow(e, m, p.overflow);
+    bool deaf = m->told && p.hold > (uint32_t)(silence_limit(e) / 1000);
+    e->view.generation += m->deaf != deaf;
+    m->deaf = deaf;
     m->told = true;
     m->echo = p.time;
     m->echo_at = e->now;

@@ -12,6 +12,7 @@
     X(link) \
     X(mutants) \
     X(numbers) \
+    X(partition) \
     X(pace) \
     X(rounds) \
     X(rps) \

@@ -53,6 +53,7 @@ struct member {
     bool session, alive, left;
     bool refused; /* one of the two does not want the other, for good: said once */
     bool told; /* a PING of this session has come: its sets are known */
+    bool deaf; /* it says that it does not hear us */
     uint32_t my_index;   /* it writes this into its datagrams */
     uint32_t peer_index; /* we write this into ours */
     uint64_t tx_counter, rx_received, tx_sent;

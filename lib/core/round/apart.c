@@ -35,6 +35,11 @@ static sleet_duration patience(const struct set *s, const struct env *e)
 
 /* ---- who is there ------------------------------------------------------------ */
 
+static bool heard(const struct member *m)
+{
+    return m->alive && !m->deaf; /* both ways */
+}
+
 static bool shares_model(const struct set *s, const struct member *m)
 {
     const struct member_set *ms = &m->sets[s->handle];
@@ -61,17 +66,17 @@ static void look_around(struct set *s, const struct env *e)
             common_remove(c, m->node_id);
             p = NULL;
         }
-        if (!p && m->node_id && m->node_id != e->members[0].node_id && shares_model(s, m) &&
+        if (!p && m->node_id && m->node_id != e->members[0].node_id && shares_model(s, m) && heard(m) &&
             common_add(c, m->node_id, m->boot_id))
             p = common_find(c, m->node_id);
-        if (p && m->alive)
+        if (p && heard(m))
             p->here = true;
     }
 }
 
 static void tell(const struct set *s, const struct env *e, const char *what)
 {
-    LOG(&e->config->log, LOG_WARN, FAULT_REMOTE, what, F_S("set", s->layout.name),
+    LOG(&e->config->log, LOG_WARN, FAULT_REMOTE, what, F_X("self", e->members[0].node_id), F_X("w", s->weight), F_S("set", s->layout.name),
         F_X("lineage", s->lineage), F_U("round", s->own_round),
         F_U("common", s->apart.common.n + 1), F_U("missing", common_missing(&s->apart.common)));
 }
@@ -81,6 +86,15 @@ static void tell(const struct set *s, const struct env *e, const char *what)
 bool set_parked(const struct set *s, const struct env *e)
 {
     return s->apart.minor && e->config->on_partition == PARTITION_PARK;
+}
+
+/* Rounds under way are its own as well. */
+static void rename_lineage(struct set *s, uint64_t lineage)
+{
+    for (uint32_t i = 0; i < ROUNDS_RING; i++)
+        if (s->ring[i] && s->ring[i]->lineage == s->lineage)
+            s->ring[i]->lineage = lineage;
+    s->lineage = lineage;
 }
 
 /* The present view is the whole one from now on, in a lineage of its own. */
@@ -94,7 +108,7 @@ static void fork_lineage(struct set *s, const struct env *e, sleet_time now)
         return;
     s->parent = s->lineage;
     s->forked_at = a->round;
-    s->lineage = mix64(s->parent ^ mix64(a->round) ^ mix64(e->members[0].node_id)) | 1;
+    rename_lineage(s, mix64(s->parent ^ mix64(a->round) ^ mix64(e->members[0].node_id)) | 1);
     a->merged = false;
     tell(s, e, "lineage-forks");
 }
@@ -136,14 +150,16 @@ static void judge(struct set *s, const struct env *e, sleet_time now)
 void set_look(struct set *s, const struct env *e, sleet_time now)
 {
     struct apart *a = &s->apart;
-    if (!s->attached ||
-        (a->looked && a->generation == e->view->generation && time_before(now, a->look_at)))
+    uint64_t lineage = s->established ? s->lineage : 0;
+    if (!s->attached || (a->looked && a->generation == e->view->generation &&
+                         a->lineage == lineage && time_before(now, a->look_at)))
         return;
     look_around(s, e);
     common_settle(&a->common, now);
     judge(s, e, now);
     a->looked = true;
     a->generation = e->view->generation;
+    a->lineage = lineage;
     a->look_at = a->minor ? time_add(a->since, patience(s, e))
                           : common_deadline(&a->common, certainty(e));
     if (!time_before(now, a->look_at))
@@ -200,21 +216,13 @@ static bool leads_lineage(const struct set *s, const struct env *e)
 
 static void adopt(struct set *s, const struct env *e, const struct member_set *t, const char *what)
 {
-    s->lineage = t->lineage;
+    rename_lineage(s, t->lineage);
     s->parent = t->parent;
     s->forked_at = t->forked_at;
     s->announced |= SET_UNTOLD;
     s->apart.waits = false;
     s->apart.looked = false;
-    s->apart.renumber = true;
     tell(s, e, what);
-}
-
-static void merge(struct set *s, const struct env *e, const struct member_set *t)
-{
-    s->weight = t->weight;
-    s->apart.merged = true;
-    adopt(s, e, t, "lineage-merges");
 }
 
 void set_meet(struct set *s, const struct env *e, const struct member_set *before,
@@ -222,7 +230,7 @@ void set_meet(struct set *s, const struct env *e, const struct member_set *befor
 {
     struct apart *a = &s->apart;
     uint64_t rounds;
-    if (!s->established || !t->established || t->lineage == s->lineage)
+    if (!s->established || !t->established || t->lineage == s->lineage || t->lineage == a->merge_to)
         return;
     if (t->parent == s->lineage && a->minor && !t->parked) { /* one of this side goes on */
         common_drop(&a->common, 0, now);
@@ -233,7 +241,7 @@ void set_meet(struct set *s, const struct env *e, const struct member_set *befor
     if (!lineage_heavier(t->weight, t->lineage, s->weight, s->lineage))
         return;
     if (t->merged && before->established && before->lineage == s->lineage) {
-        merge(s, e, t); /* as the one that decides has done */
+        a->merge_to = t->lineage; /* as the one that decides has done */
         return;
     }
     bool brief = rounds_apart(s, t, &rounds) && rounds < e->config->merge_rounds;
@@ -245,10 +253,9 @@ void set_meet(struct set *s, const struct env *e, const struct member_set *befor
             return;
     }
     a->waits = false;
-    if (brief) {
-        merge(s, e, t);
+    a->merge_to = brief ? t->lineage : 0;
+    if (brief)
         return;
-    }
     s->established = false;
     a->renumber = true;
     tell(s, e, "lineage-yields");
@@ -275,7 +282,7 @@ void set_note_coverage(struct set *s, const struct env *e, bool low)
 }
 
 /* Round numbers are a lineage's: those of the one joined may be lower, or far ahead. */
-void set_renumber(struct set *s, const struct env *e)
+static void renumber(struct set *s, const struct env *e)
 {
     uint64_t joined = set_others(s, e).joined;
     bool off = s->own_round > joined ||
@@ -289,6 +296,18 @@ void set_renumber(struct set *s, const struct env *e)
     for (uint32_t i = 0; i < ROUNDS_RING; i++)
         if (s->ring[i] && s->ring[i]->number > joined)
             set_retire(s, e, i);
+}
+
+void set_change_over(struct set *s, const struct env *e)
+{
+    const struct member_set *t = view_heaviest(e->view, (uint32_t)s->handle);
+    if (t && s->established && s->apart.merge_to == t->lineage) {
+        s->weight = t->weight;
+        s->apart.merged = s->apart.renumber = true;
+        adopt(s, e, t, "lineage-merges");
+    }
+    s->apart.merge_to = 0;
+    renumber(s, e);
 }
 
 /* The others go on: their model is the one to have once they can be heard well. */

@@ -73,12 +73,6 @@ static void withhold(const struct set *s, struct round *r)
     memset(r->held, 0, s->layout.fragments * sizeof *r->held);
 }
 
-/* Less than was asked for, or nothing of others where there are some. */
-static bool covers_little(const struct round *r)
-{
-    return r->covered < r->least_coverage || (r->expected > 1 && r->covered * r->expected < 1.01);
-}
-
 static uint32_t contributors(const struct group *g)
 {
     uint32_t n = 0;
@@ -87,12 +81,21 @@ static uint32_t contributors(const struct group *g)
     return n;
 }
 
+/* Of those in the group; for those that are missing see apart.c.  Less of them than was asked for,
+ * or nothing of the others where there are some. */
+static bool covers_little(const struct round *r)
+{
+    uint32_t n = contributors(&r->group);
+    double present = r->covered * r->expected;
+    return n > 1 && (present < r->least_coverage * n || present < 1.01);
+}
+
 /* A joiner has the others' model now, and what they have averaged. */
 static void take_lineage(struct set *s, const struct round *r, const struct env *e)
 {
     const struct member_set *ms = view_heaviest(e->view, (uint32_t)s->handle);
-    if (!ms)
-        return;
+    if (!ms || (r->lineage && r->lineage != ms->lineage))
+        return; /* a heavier one has come up */
     uint64_t since = r->number > ms->weight_as_of ? r->number - ms->weight_as_of : 0;
     s->established = true;
     s->lineage = ms->lineage;
@@ -128,7 +131,8 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
     bool whole = r->filled == s->layout.fragments, joins = !s->established;
     if (!r->withheld)
         r->covered = coverage(s, r);
-    if (error == SLEET_OK && !r->withheld && s->apart.isolated && covers_little(r)) {
+    bool little = covers_little(r) || (joins && !whole);
+    if (error == SLEET_OK && !r->withheld && s->apart.isolated && little) {
         withhold(s, r);
         if (!wind_up(s, r, e))
             return;
@@ -174,6 +178,6 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
             r->lane[i].summary_due = true;
     witness_choose(r, e);
     set_report(s, error, &p);
-    if (error == SLEET_OK && (!joins || s->established))
-        set_note_coverage(s, e, covers_little(r));
+    if (error == SLEET_OK)
+        set_note_coverage(s, e, little);
 }

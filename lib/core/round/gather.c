@@ -82,6 +82,9 @@ enum fate gather_recv(struct set *s, struct round *r, const struct env *e, const
     struct held h = {.weight = d->weight};
     int in_theirs = group_rank(g, m->node_id), owner = -1;
     uint64_t owner_bit;
+    const struct member_set *ms = &m->sets[s->handle];
+    if (r->lineage && ms->established && ms->lineage != r->lineage)
+        return FATE_FOREIGN; /* another model */
     if (in_theirs < 0 || g->members[in_theirs].boot_id != m->boot_id ||
         group_rank(g, r->group.members[r->self].node_id) < 0 || !held_who(r, g, d->mask, &h.who) ||
         !held_who(r, g, (uint64_t)1 << in_theirs, &owner_bit))

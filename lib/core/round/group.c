@@ -59,7 +59,7 @@ bool set_group(const struct set *s, const struct env *e, uint64_t number, struct
     struct group_member view[MEMBERS_MAX];
     struct group cell = {0};
     uint32_t n = 0;
-    bool open = false;
+    bool open = false, any = false;
     uint64_t lineage = s->lineage, lowest = 0;
 
     if (!s->established && !set_heaviest_lineage(s, e, &lineage)) {
@@ -86,10 +86,11 @@ bool set_group(const struct set *s, const struct env *e, uint64_t number, struct
     for (uint32_t i = 0; i < cell.n; i++) {
         const struct member_set *ms = &e->members[view[i].slot].sets[s->handle];
         cell.members[i] = view[i];
+        any |= view[i].contributes;
         open |= view[i].contributes && (view[i].slot == 0 || ms->round >= number);
     }
-    if (has_cells(e) && !open)
-        return false; /* a joiner in a cell where nobody has the model, or not yet this round */
+    if (!any || (has_cells(e) && !open))
+        return false; /* all are parked; nobody in the joiner's cell has the model, or is there yet */
     strategy_by_name("rps")->plan(&cell, number, out);
     group_seal(out);
     return true;

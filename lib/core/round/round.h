@@ -94,6 +94,7 @@ struct extra { /* a further commit of a fragment, of another owner */
 
 struct round {
     uint64_t number;
+    uint64_t lineage; /* of the group's contributors; 0: it was not known who founds it */
     struct group group;
     int self; /* own rank */
     bool joined, closing, closed, exact, contributes;
@@ -138,12 +139,14 @@ struct apart {
     bool merged;                  /* as PING_MERGED */
     bool waits;                   /* for the one that decides for the lineage */
     sleet_time waits_since;
+    uint64_t merge_to;            /* the lineage to change over to, with the next start */
     bool renumber;                /* the lineage joined has round numbers of its own */
     bool isolated;                /* rounds were of low coverage too often: values stay as they are */
     uint64_t isolated_at;         /* own round then */
     uint32_t low;                 /* rounds of low coverage in a row */
-    bool looked;                  /* at this generation of the view, and need not before look_at */
+    bool looked;                  /* at this view, with this lineage, and need not before look_at */
     uint32_t generation;
+    uint64_t lineage;
     sleet_time look_at;
 };
 
@@ -244,8 +247,9 @@ void set_meet(struct set *, const struct env *, const struct member_set *before,
 /* A round with others, or among those that are left, has covered little or enough. */
 void set_note_coverage(struct set *, const struct env *, bool low);
 void set_isolated_joins(struct set *, const struct env *);
-/* To be called with no round open, before the number of the next one is chosen. */
-void set_renumber(struct set *, const struct env *);
+/* To another lineage, where that has been decided: with no round open, before the number of the next
+ * one is chosen. */
+void set_change_over(struct set *, const struct env *);
 
 /* ---- close.c: the result made whole, the report */
 void set_close(struct set *, struct round *, const struct env *, int error, sleet_time now);

@@ -60,13 +60,18 @@ struct round *set_pin(struct set *s, const struct env *e, uint64_t number, sleet
 {
     struct group g;
     struct round **slot = &s->ring[number % ROUNDS_RING];
-    if (*slot && (*slot)->number == number)
+    uint64_t lineage = s->established ? s->lineage : 0;
+    if (!s->established)
+        set_heaviest_lineage(s, e, &lineage);
+    if (*slot && (*slot)->number == number && ((*slot)->joined || (*slot)->lineage == lineage))
         return *slot;
     if ((*slot && ((*slot)->number > number || *slot == s->open)) || !set_group(s, e, number, &g))
         return NULL;
     set_retire(s, e, number % ROUNDS_RING);
     bound_kept(s, e, set_job_round(s, e));
     *slot = round_new(&s->layout, &g, group_rank(&g, e->members[0].node_id), number, now);
+    if (*slot)
+        (*slot)->lineage = lineage;
     return *slot;
 }
 

@@ -172,6 +172,8 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
     /* A single other takes the highest round, so it follows; several take the second-highest. */
     uint64_t reached = o.n > 1 ? o.joined : o.highest;
     if (o.n && s->established && number > reached + 1) {
+        if (s->apart.isolated && !late)
+            return; /* it makes no progress either way: wait for them */
         answer_alone(s, e, SLEET_ALONE, 0, now);
         return;
     }
@@ -226,7 +228,7 @@ int set_start(struct set *s, const struct env *e, const void *const *send, void 
     s->pending.options = *o;
     s->pending.at = now;
     s->waiting = true;
-    set_renumber(s, e);
+    set_change_over(s, e);
     if (s->own_round && set_job_round(s, e) > s->own_round + e->config->window)
         s->established = false; /* away too long: take the others' model */
     set_retry_start(s, e, now);
