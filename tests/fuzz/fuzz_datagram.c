@@ -1,7 +1,7 @@
 /* Any bytes as a datagram, as the body of one with a right tag, and as a frame
  * of every type.  Accepted frames must encode to the bytes they came from. */
 #include "base/bytes.h"
-#include "wire/wire.h"
+#include "wire/notice.h"
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -31,6 +31,7 @@ static void try_frame(uint8_t type, const uint8_t *p, size_t n)
     case WIRE_GROUP_REQ: AGAIN(group_req); break;
     case WIRE_GROUP: AGAIN(group); break;
     case WIRE_CLOSE: AGAIN(close); break;
+    case WIRE_NOTICE: AGAIN(notice); break;
     case WIRE_SCHEMA: {
         struct wire_schema s;
         if (wire_schema_decode(&s, p, n) == SLEET_OK && n <= WIRE_SCHEMA_MAX)
@@ -62,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint8_t dgram[WIRE_DATAGRAM_MAX];
     try_datagram(data, size);
-    for (uint8_t type = WIRE_HELLO; type <= WIRE_CLOSE; type++)
+    for (uint8_t type = WIRE_HELLO; type <= WIRE_NOTICE; type++)
         try_frame(type, data, size);
     if (size < WIRE_HEADER_BYTES || size > WIRE_HEADER_BYTES + WIRE_BODY_MAX)
         return 0;

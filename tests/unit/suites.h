@@ -11,6 +11,7 @@
     X(model) \
     X(member) \
     X(noise) \
+    X(orders) \
     X(path) \
     X(peer) \
     X(replay) \

@@ -50,8 +50,7 @@ int datagram_peek(const uint8_t *dgram, size_t n, struct wire_header *h)
         return SLEET_EPROTO;
     if (dgram[1] || dgram[2] || dgram[3] || h->counter == 0)
         return SLEET_EMALFORMED;
-    bool known = (h->type >= WIRE_HELLO && h->type <= WIRE_MEMBERS) || h->type == WIRE_STATE;
-    if (!known || !index_fits(h->type, h->index))
+    if (h->type < WIRE_HELLO || h->type > WIRE_STATE || !index_fits(h->type, h->index))
         return SLEET_EMALFORMED;
     return SLEET_OK;
 }

@@ -44,7 +44,8 @@ enum wire_type {
     WIRE_HELLO_DONE, /* wire/handshake.h, as COOKIE and, in sealed sessions, HELLO, HELLO_ACK */
     WIRE_COOKIE,
     WIRE_MEMBERS, /* wire/members.h */
-    WIRE_STATE = 15 /* wire/state.h */
+    WIRE_NOTICE,  /* wire/notice.h */
+    WIRE_STATE    /* wire/state.h */
 };
 
 struct wire_header {
