@@ -11,7 +11,7 @@
 
 /* ---- life --------------------------------------------------------------------- */
 
-static int judge(void *arg, const uint8_t key[KEY_BYTES], const struct wire_ident *ident)
+static int judge(void *arg, const uint8_t key[KEY_BYTES], const struct wire_ident *ident, bool fresh)
 {
     engine *e = arg;
     uint64_t id = key_node_id(key);
@@ -21,7 +21,7 @@ static int judge(void *arg, const uint8_t key[KEY_BYTES], const struct wire_iden
     if (!m)
         return 0;
     const struct peer *p = m->peer;
-    bool old = p->boot_id == ident->boot_id && ident->stamp <= p->stamp;
+    bool old = !fresh && p->boot_id == ident->boot_id && ident->stamp <= p->stamp;
     bool other = p->key_known && memcmp(p->key, key, KEY_BYTES) != 0;
     return old || other ? -1 : (int)view_slot(&e->view, m);
 }

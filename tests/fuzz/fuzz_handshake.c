@@ -10,9 +10,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const sleet_time now = {SEC(10)};
 static const sleet_addr somewhere = {.ip = {0xfd}, .port = 7000};
 
-static int judge(void *arg, const uint8_t key[KEY_BYTES], const struct wire_ident *ident)
+static int judge(void *arg, const uint8_t key[KEY_BYTES], const struct wire_ident *ident, bool fresh)
 {
     (void)arg;
+    (void)fresh;
     return key[0] & 1 ? -1 : (int)(ident->stamp % 3);
 }
 

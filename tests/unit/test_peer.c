@@ -15,7 +15,7 @@ struct side {
 
 static sleet_time now;
 
-static int judge(void *arg, const uint8_t key[KEY_BYTES], const struct wire_ident *ident)
+static int judge(void *arg, const uint8_t key[KEY_BYTES], const struct wire_ident *ident, bool fresh)
 {
     const struct side *s = arg;
     const struct peer *p = &s->peer;
@@ -23,7 +23,8 @@ static int judge(void *arg, const uint8_t key[KEY_BYTES], const struct wire_iden
         return -1;
     if (!p->key_known || memcmp(p->key, key, KEY_BYTES) != 0)
         return 0;
-    return p->boot_id == ident->boot_id && ident->stamp <= p->stamp ? -1 : (int)s->slot;
+    bool old = !fresh && p->boot_id == ident->boot_id && ident->stamp <= p->stamp;
+    return old ? -1 : (int)s->slot;
 }
 
 static void start(struct side *s, uint8_t who, uint64_t boot, const char *job, uint8_t job_byte)
@@ -469,6 +470,32 @@ static void doubts_a_key_that_is_not_answered(void)
     finish(s);
 }
 
+/* The third message of XX comes late, repeated, when a handshake that the other side began has
+ * ended since: it answers this node's ephemeral key, so it is no replay. */
+static void a_late_third_message_is_taken(void)
+{
+    struct side s[2];
+    struct gate_reply answer_0, answer_1;
+    struct keypair pair;
+    struct wire_ident theirs;
+    uint8_t key[KEY_BYTES], done[WIRE_DONE_BYTES];
+    uint32_t index;
+    both(s);
+    CHECK_EQ(offer(&s[0], &s[1], &answer_0), GATE_ANSWER);
+    CHECK(peer_recv_answer(&s[0].peer, s[0].gate, answer_0.index, answer_0.body, answer_0.len, &pair, key,
+                           &theirs, now));
+    peer_install(&s[0].peer, s[0].gate, &pair, key, &theirs, now);
+    CHECK_EQ(peer_done(&s[0].peer, done, &index), sizeof done); /* lost */
+    now.ns += MS(5);
+    CHECK_EQ(offer(&s[1], &s[0], &answer_1), GATE_ANSWER);
+    CHECK(take_answer(&s[1], &s[0], &answer_1));
+    now.ns += MS(100);
+    CHECK_EQ(peer_done(&s[0].peer, done, &index), sizeof done);
+    CHECK(gate_recv_done(s[1].gate, index, done, sizeof done, now) != NULL);
+    stop(&s[0]);
+    stop(&s[1]);
+}
+
 TEST_SUITE(peer) = {
     TEST(strangers_meet_by_address),
     TEST(acquaintances_meet_by_key),
@@ -486,5 +513,6 @@ TEST_SUITE(peer) = {
     TEST(a_flood_gets_cookies),
     TEST(a_lost_handshake_is_made_anew),
     TEST(doubts_a_key_that_is_not_answered),
+    TEST(a_late_third_message_is_taken),
     TEST_END,
 };

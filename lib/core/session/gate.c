@@ -192,7 +192,7 @@ static bool answer(struct gate *g, struct pending *p, const struct wire_offer *o
         return false;
     if (o->pattern == NOISE_IKPSK2) {
         if (wire_ident_decode(&p->theirs, ident, len) != SLEET_OK || p->theirs.index != o->index ||
-            (slot = g->judge(g->judge_arg, p->noise.rs, &p->theirs)) < 0)
+            (slot = g->judge(g->judge_arg, p->noise.rs, &p->theirs, false)) < 0)
             return false;
     } else if (len) {
         return false;
@@ -290,7 +290,7 @@ struct pending *gate_recv_done(struct gate *g, uint32_t index, const uint8_t *bo
     struct noise copy = p->noise;
     if (!noise_read(&copy, body, len, ident, sizeof ident, &n) ||
         wire_ident_decode(&theirs, ident, n) != SLEET_OK || theirs.index != p->peer_index ||
-        g->judge(g->judge_arg, copy.rs, &theirs) < 0)
+        g->judge(g->judge_arg, copy.rs, &theirs, true) < 0)
         return NULL;
     p->noise = copy;
     p->theirs = theirs;

@@ -49,8 +49,9 @@ struct gate {
     uint16_t rows[GATE_ROWS];          /* slots; GATE_ROWS: taken, none yet */
     struct pending pending[GATE_PENDING_MAX];
     /* Whether a node with that key may have a session now, and its slot, 0 if it has none;
-     * negative: it may not. */
-    int (*judge)(void *arg, const uint8_t key[KEY_BYTES], const struct wire_ident *);
+     * negative: it may not.  `fresh`: what it sent answers this node, so that it is no replay,
+     * whatever its stamp: another handshake may have ended since that was written. */
+    int (*judge)(void *arg, const uint8_t key[KEY_BYTES], const struct wire_ident *, bool fresh);
     void *judge_arg;
 };
 
