@@ -29,7 +29,7 @@
     X(NODE_KEY, "node", "key", TEXT, "", 0, 180,                                            \
       "file of this node's key; empty: the default of sleetctl keygen")                     \
     X(NAME, "job", "name", TEXT, "sleet", 1, 63, "the job's name, the same on all nodes")   \
-    X(SECURITY, "job", "security", SECURITY, "none", 0, 0,                                  \
+    X(SECURITY, "job", "security", SECURITY, "sealed", 0, 0,                                  \
       "sealed: only holders of the job's key are heard, datagrams are encrypted; none: neither") \
     X(JOB_KEY, "job", "key", TEXT, "", 0, 180,                                              \
       "file of the job's key, the same on all nodes; empty: the default of sleetctl keygen") \

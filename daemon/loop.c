@@ -176,6 +176,23 @@ static bool read_peers(const struct daemon *d, sleet_addr *out, uint32_t *count)
     return true;
 }
 
+/* What a sealed engine needs beyond; its secrets never come from emulate.seed. */
+static bool give_keys(const struct daemon *d, engine_config *ec)
+{
+    const struct config *c = d->config;
+    ec->security = c->sealed ? ENGINE_SEALED : ENGINE_PLAIN;
+    if (!c->sealed)
+        return true;
+    memcpy(ec->job_key, d->keys->job, sizeof ec->job_key);
+    memcpy(ec->node_secret, d->keys->node_secret, sizeof ec->node_secret);
+    ec->allow = c->allow;
+    ec->allow_count = c->allow_count;
+    bool ok = getrandom(ec->secret_seed, sizeof ec->secret_seed, 0) == sizeof ec->secret_seed;
+    if (!ok)
+        fprintf(stderr, "sleetd: the kernel gives no random numbers: %s\n", strerror(errno));
+    return ok;
+}
+
 static bool make_engine(struct daemon *d, uint64_t seed)
 {
     sleet_addr peers[ENGINE_PEERS_MAX + 1];
@@ -187,11 +204,14 @@ static bool make_engine(struct daemon *d, uint64_t seed)
     if (!read_peers(d, peers, &ec.peer_count) ||
         !address_advertise(&d->advertised, d->config, &d->udp, peers, ec.peer_count))
         return false;
+    if (!give_keys(d, &ec))
+        return false;
     memcpy(ec.advertised, d->advertised.at, sizeof ec.advertised);
     snprintf(ec.job, sizeof ec.job, "%s", d->config->text[CONFIG_NAME]);
     d->nodes_known = ec.peer_count + 1;
     d->started = d->now = loop_clock();
     d->engine = engine_new(&ec, d->now);
+    explicit_bzero(&ec, sizeof ec);
     if (!d->engine)
         fprintf(stderr, "sleetd: the engine does not start: out of memory\n");
     return d->engine != NULL;
@@ -227,8 +247,6 @@ bool loop_open(struct daemon *d, const struct config *c, const struct keys *keys
     snprintf(path, sizeof path, "%s", c->text[CONFIG_CONTROL]);
     if (!path[0])
         control_default_path(path, sizeof path, who->uid);
-    if (c->sealed)
-        return config_wrong(c, CONFIG_SECURITY, "the engine does not seal datagrams yet");
     if (!udp_open(&d->udp, c, seed) || !make_engine(d, seed) ||
         !control_open(&d->control, d, path, who))
         return false;
@@ -239,6 +257,8 @@ bool loop_open(struct daemon *d, const struct config *c, const struct keys *keys
         return false;
     }
     start_watchers(d);
+    if (!c->sealed)
+        SAY(LOG_WARN, FAULT_NONE, "security-none", F_S("text", "datagrams are neither encrypted nor authenticated"));
     if (c->loss > 0)
         SAY(LOG_WARN, FAULT_NONE, "emulated-loss", F_F("loss", c->loss));
     return true;

@@ -131,6 +131,7 @@ char *status_json(const struct control *k)
     cJSON_AddNumberToObject(root, "pid", getpid());
     cJSON_AddStringToObject(root, "job", c->text[CONFIG_NAME]);
     cJSON_AddStringToObject(root, "security", c->text[CONFIG_SECURITY]);
+    cJSON_AddStringToObject(root, "job_key", d->keys ? d->keys->job_fingerprint : "");
     cJSON_AddStringToObject(root, "listen", d->udp.address);
     add_advertised(root, &d->advertised);
     cJSON_AddStringToObject(root, "control", k->path);

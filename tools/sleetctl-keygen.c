@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -136,4 +137,50 @@ int keygen_main(int argc, char **argv, bool json)
     cJSON_free(text);
     cJSON_Delete(root);
     return ok && fflush(stdout) == 0 ? CTL_OK : CTL_FAILED;
+}
+
+/* ---- keys of a run ------------------------------------------------------------- */
+
+struct node_key {
+    uint64_t id;
+    uint8_t key[KEY_BYTES];
+};
+
+static int by_id(const void *a, const void *b)
+{
+    const struct node_key *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* --keep may name the folder of an earlier run: its keys are replaced. */
+static bool write_key(enum keyfile_kind kind, const char *path, const uint8_t key[KEY_BYTES])
+{
+    char why[KEYFILE_WHY];
+    if (keyfile_replace(kind, path, key, why))
+        return true;
+    fprintf(stderr, "sleetctl: %s\n", why);
+    return false;
+}
+
+bool run_make_keys(const char *dir, int n)
+{
+    struct node_key nodes[RUN_NODES_MAX];
+    uint8_t public_key[KEY_BYTES];
+    char path[128];
+    bool ok = sodium_init() >= 0;
+    for (int i = 0; ok && i < n; i++) {
+        keyfile_generate(nodes[i].key);
+        key_public(public_key, nodes[i].key);
+        nodes[i].id = key_node_id(public_key);
+    }
+    qsort(nodes, (size_t)n, sizeof *nodes, by_id);
+    for (int i = 0; ok && i < n; i++) {
+        snprintf(path, sizeof path, "%s/node%d.key", dir, i);
+        ok = write_key(KEYFILE_NODE, path, nodes[i].key);
+    }
+    keyfile_generate(nodes[0].key);
+    snprintf(path, sizeof path, "%s/job.key", dir);
+    ok = ok && write_key(KEYFILE_JOB, path, nodes[0].key);
+    sodium_memzero(nodes, sizeof nodes);
+    return ok;
 }

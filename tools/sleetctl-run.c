@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,42 +271,66 @@ static bool spawn(const run *r, run_proc *p, int out, char **argv, const char *c
     return true;
 }
 
+/* One option of a daemon, in memory of the list's. */
+struct words {
+    char *word[16];
+    int n;
+    bool ok;
+};
+
+static void add_word(struct words *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_word(struct words *w, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    w->ok = w->ok && w->n < 15 && vasprintf(&w->word[w->n], format, args) >= 0;
+    w->n += w->ok;
+    va_end(args);
+}
+
+static void add_identity(const run *r, struct words *w, int i)
+{
+    char path[128];
+    add_word(w, "--job.security=%s", r->o->sealed ? "sealed" : "none");
+    if (!r->o->sealed) {
+        add_word(w, "--node.id=%d", i + 1);
+        return;
+    }
+    node_path(r, i, "key", path, sizeof path);
+    add_word(w, "--node.key=%s", path);
+    add_word(w, "--job.key=%s/job.key", r->dir);
+}
+
 static bool spawn_daemon(run *r, int i)
 {
-    static char arg[RUN_NODES_MAX * 24 + 64], key[6][160];
-    char log[128], socket_path[128], *argv[12];
-    int fd, words = 0, len;
-    bool ok;
-    node_path(r, i, "log", log, sizeof log);
-    node_path(r, i, "sock", socket_path, sizeof socket_path);
-    len = snprintf(arg, sizeof arg, "--job.peers=");
+    struct words w = {.ok = true};
+    char path[128], peers[RUN_NODES_MAX * 24];
+    int len = 0;
     for (int k = 0; k < r->n; k++)
-        len += snprintf(arg + len, sizeof arg - (size_t)len, "%s127.0.0.1:%d", k ? "," : "",
+        len += snprintf(peers + len, sizeof peers - (size_t)len, "%s127.0.0.1:%d", k ? "," : "",
                         r->port[k]);
-    argv[words++] = r->daemon_path;
-    argv[words++] = arg;
-    snprintf(key[0], sizeof key[0], "--node.id=%d", i + 1);
-    snprintf(key[1], sizeof key[1], "--node.listen=127.0.0.1:%d", r->port[i]);
-    snprintf(key[2], sizeof key[2], "--node.control=%s", socket_path);
-    for (int k = 0; k < 3; k++)
-        argv[words++] = key[k];
-    if (r->o->loss && snprintf(key[3], sizeof key[3], "--emulate.loss=%s", r->o->loss) > 0)
-        argv[words++] = key[3];
-    if (r->o->seed) { /* each node its own, else all would lose in step */
-        snprintf(key[4], sizeof key[4], "--emulate.seed=%llu",
+    add_word(&w, "%s", r->daemon_path);
+    add_word(&w, "--job.peers=%s", peers);
+    add_identity(r, &w, i);
+    add_word(&w, "--node.listen=127.0.0.1:%d", r->port[i]);
+    node_path(r, i, "sock", path, sizeof path);
+    add_word(&w, "--node.control=%s", path);
+    if (r->o->loss)
+        add_word(&w, "--emulate.loss=%s", r->o->loss);
+    if (r->o->seed) /* each node its own, else all would lose in step */
+        add_word(&w, "--emulate.seed=%llu",
                  strtoull(r->o->seed, NULL, 10) * RUN_NODES_MAX + (unsigned long long)i + 1);
-        argv[words++] = key[4];
-    }
-    if (r->o->rate_mbit &&
-        snprintf(key[5], sizeof key[5], "--job.rate_mbit=%s", r->o->rate_mbit) > 0)
-        argv[words++] = key[5];
-    argv[words] = NULL;
-    fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    ok = fd >= 0 && spawn(r, &r->daemons[i], fd, argv, NULL);
+    if (r->o->rate_mbit)
+        add_word(&w, "--job.rate_mbit=%s", r->o->rate_mbit);
+    node_path(r, i, "log", path, sizeof path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    bool ok = fd >= 0 && w.ok && spawn(r, &r->daemons[i], fd, w.word, NULL);
     if (fd >= 0)
         close(fd);
     else
-        fprintf(stderr, "sleetctl: cannot write %s: %s\n", log, strerror(errno));
+        fprintf(stderr, "sleetctl: cannot write %s: %s\n", path, strerror(errno));
+    for (int k = 0; k < w.n; k++)
+        free(w.word[k]);
     return ok;
 }
 
@@ -436,7 +461,8 @@ int run_nodes(const run_options *options)
     signal(SIGPIPE, SIG_IGN);
     r.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (r.signals >= 0 && run_find_programs(r.daemon_path, sizeof r.daemon_path) &&
-        run_pick_ports(r.port, r.n) && run_make_dir(r.dir, sizeof r.dir, options->keep))
+        run_pick_ports(r.port, r.n) && run_make_dir(r.dir, sizeof r.dir, options->keep) &&
+        (!options->sealed || run_make_keys(r.dir, r.n)))
         code = conduct(&r);
     end_all(&r, r.trainers);
     end_all(&r, r.daemons);

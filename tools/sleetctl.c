@@ -23,7 +23,8 @@ static const char usage_text[] =
     "usage: sleetctl [-s SOCKET] [--json] [status|peers|rounds|explain [ROUND]|state|"
     "                config|leave|shutdown]\n"
     "       sleetctl [--json] run -n N [--loss P] [--seed S] [--rate MBIT]\n"
-    "                [--freeze NODE:WHEN:FOR_S] [--keep DIR] -- CMD ARGS...\n"
+    "                [--freeze NODE:WHEN:FOR_S] [--keep DIR]\n"
+    "                [--security sealed|none] -- CMD ARGS...\n"
     "       sleetctl [--json] keygen [--show] [--force] [--node [FILE]] [--job [FILE]]\n"
     "                [--operator [FILE]]\n"
     "\n"
@@ -31,7 +32,7 @@ static const char usage_text[] =
     "explain tells which elements of a round had which contributors, and why not all.\n"
     "state tells who publishes which version of the tensors, and whose blobs are held.\n"
     "config prints the daemon's options as a file that sleetd takes.\n"
-    "run: N daemons and N copies of CMD on this machine.  P is the fraction of\n"
+    "run: N daemons and N copies of CMD on this machine, with keys of their own.  P is the fraction of\n"
     "datagrams that the daemons drop (emulated); MBIT the rate of each node;\n"
     "NODE counts from 0 and WHEN is seconds after the start, or /TEXT/: when the\n"
     "node prints a line with TEXT in it.  DIR keeps the daemons' logs.  {i} and {n}\n"
@@ -284,7 +285,9 @@ int run_parse(run_options *out, int argc, char **argv)
         {"loss", required_argument, NULL, 'l'},   {"seed", required_argument, NULL, 's'},
         {"rate", required_argument, NULL, 'r'},   {"freeze", required_argument, NULL, 'f'},
         {"keep", required_argument, NULL, 'k'},   {"json", no_argument, NULL, 'j'},
+        {"security", required_argument, NULL, 'S'},
         {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    const char *security = getenv("SLEET_JOB_SECURITY");
     int o;
     optind = 0;
     while ((o = getopt_long(argc, argv, "+n:h", known, NULL)) != -1) {
@@ -298,6 +301,8 @@ int run_parse(run_options *out, int argc, char **argv)
             out->rate_mbit = optarg;
         else if (o == 'k')
             out->keep = optarg;
+        else if (o == 'S')
+            security = optarg;
         else if (o == 'j')
             out->json = true;
         else if (o == 'f' && out->freezes < RUN_FREEZES_MAX &&
@@ -307,6 +312,9 @@ int run_parse(run_options *out, int argc, char **argv)
             return usage(o == 'h' || o == '?' ? NULL : "an option of run has a bad value");
     }
     out->command = argv + optind;
+    out->sealed = !security || strcmp(security, "none") != 0;
+    if (security && out->sealed && strcmp(security, "sealed") != 0)
+        return usage("--security of run is sealed or none");
     for (int k = 0; k < out->freezes; k++)
         if (out->freeze[k].node >= out->n)
             return usage("--freeze names a node that is not there");

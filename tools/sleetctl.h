@@ -49,6 +49,7 @@ typedef struct {
     bool json;        /* print show_summary() lines at the end */
     const char *loss; /* fraction from 0 to 1, as given; NULL: none */
     const char *seed, *rate_mbit;
+    bool sealed;      /* with keys of the run's own */
     const char *keep; /* directory that stays; NULL: a temporary one */
     char **command;   /* of the trainers, NULL-terminated, borrowed */
     run_freeze freeze[RUN_FREEZES_MAX];
@@ -68,6 +69,8 @@ int run_nodes(const run_options *options);
 bool run_pick_ports(uint16_t *port, int n);
 /* Make the directory `keep`, or a temporary one where that is NULL; its path into `dir`. */
 bool run_make_dir(char *dir, size_t size, const char *keep);
+/* DIR/job.key and DIR/nodeI.key, new ones, the nodes' ids ascending with I. */
+bool run_make_keys(const char *dir, int n);
 /* Remove `dir` and the files in it; "" is allowed. */
 void run_remove_dir(const char *dir);
 /* Path of sleetd; the programs beside sleetctl come first in PATH from here on. */

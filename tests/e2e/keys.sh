@@ -1,9 +1,10 @@
 #!/bin/bash
 # keys.sh - key files and what the daemon makes of them.
-# Arguments: the cases to run, of keygen config (all).  Needs the build folder in
+# Arguments: the cases to run, of keygen config sealed allow run (all).  Needs the build folder in
 # SLEET_BUILD or BUILDDIR.
 # shellcheck source=lib.sh disable=SC2034,SC2154
-. "$(dirname "$0")/lib.sh" keys sleetd sleetctl
+. "$(dirname "$0")/lib.sh" keys sleetd sleetctl mismatch
+unset SLEET_JOB_SECURITY # the default is what is tested
 
 # told CODE PATTERN ARGUMENTS...: sleetctl keygen ends with CODE and a line that matches.
 told() {
@@ -91,5 +92,72 @@ config_case() {
     ok "config: a key that others can read is refused" refused 'job\.key can be read or written by others \(mode 640\)' "${sealed[@]}"
 }
 
-[ $# -gt 0 ] || set -- keygen config
+counted() { [ "$(status "$1" | sed -n "s/.*\"datagrams\":{[^}]*\"$2\":\([0-9]*\).*/\1/p")" -ge "$3" ] 2>/dev/null; }
+# ---- sealed daemons ---------------------------------------------------------------------
+
+# nodes NAME...: keys for each, one for the job, an operator's, in $work/s; ids in ${id[NAME]}.
+declare -A id
+nodes() {
+    local name
+    mkdir -p -m 700 "$work/s"
+    told 0 job --force --job "$work/s/job.key" --operator "$work/s/operator.key"
+    operator=$(field public)
+    for name in "$@"; do
+        told 0 node --force --node "$work/s/$name.key" && id[$name]=$(field node_id)
+    done
+}
+# up NAME OPTIONS...: a sealed daemon with the keys of that name; its port in ${at[NAME]}.
+declare -A at
+up() {
+    local name=$1
+    shift
+    boot "$name" --security sealed --node.key "$work/s/${name%+}.key" --job.key "$work/s/job.key" \
+        --listen "127.0.0.1:${at[$name]:-0}" "$@" && at[$name]=$port
+}
+sees() { "$ctl" -s "$work/$1.sock" --json peers 2>/dev/null | grep -q "\"node_id\":\"${id[$2]}\".*\"alive\":true"; }
+
+sealed_case() {
+    local before
+    nodes a b c
+    ok "sealed: a first node" up a
+    ok "sealed: a second that knows its address" up b --peers "127.0.0.1:${at[a]}"
+    ok "sealed: they see each other, under their keys' ids" eval 'until_true 10 sees a b && until_true 10 sees b a'
+    ok "sealed: status says so" eval 'status a | grep -q "\"security\":\"sealed\",\"job_key\":\"[0-9a-f]\{16\}\""'
+    ok "sealed: and the log warns of nothing" eval '! said a.err security-none'
+    cp "$work/s/job.key" "$work/s/job.right"
+    told 0 job --force --job "$work/s/job.key"
+    ok "sealed: a third with another job key" up c --peers "127.0.0.1:${at[a]}"
+    ok "sealed: is told nothing and says what it sees" until_true 10 eval 'status a | grep -q "\"corrupt\":[1-9]"'
+    ok "sealed: is seen by nobody" eval '! sees a c && alive a 2 && alive c 1'
+    stop c
+    cp "$work/s/job.right" "$work/s/job.key"
+    ok "sealed: with the right one it joins" eval 'up c --peers "127.0.0.1:${at[a]}" && until_true 10 sees a c'
+    keep n "$d" --id 7 --security none --listen 127.0.0.1:0 --control "$work/n.sock" --peers "127.0.0.1:${at[a]}"
+    ok "sealed: one without security does not" eval 'until_true 10 said n.err security-none; ! sees n a && alive n 1'
+    stop a b c n
+}
+
+allow_case() {
+    nodes a b c
+    at=()
+    ok "allow: a node that lets in one other" up a --allow "${id[b]}"
+    ok "allow: that one" eval 'up b --peers "127.0.0.1:${at[a]}" && until_true 10 sees a b'
+    ok "allow: another starts" up c --peers "127.0.0.1:${at[a]}"
+    ok "allow: but is not let in" eval 'until_true 10 counted c out 10; ! sees a c && alive a 2'
+    stop a b c
+}
+
+run_case() {
+    local files
+    "$ctl" run -n 3 --keep "$work/run" -- "$build/mismatch" register 3 w:100 >"$work/run.out" 2>"$work/run.err" &
+    pid[run]=$!
+    ok "run: three sealed daemons and trainers meet" until_true 20 eval '[ "$(grep -c "start: 0" "$work/run.out")" = 3 ]'
+    files=$(stat -c '%a %n' "$work"/run/*.key | grep -c '^600 ')
+    ok "run: with four key files of their own ($files)" [ "$files" = 4 ]
+    ok "run: sealed" eval '"$ctl" -s "$work/run/node0.sock" status | grep -q "security sealed"'
+    kill -INT "${pid[run]}"
+    wait "${pid[run]}" 2>/dev/null
+}
+
+[ $# -gt 0 ] || set -- keygen config sealed allow run
 run_cases "$@"

@@ -5,6 +5,7 @@
 # Needs the build folder in SLEET_BUILD or BUILDDIR, and dataset-fashion-mnist.
 # shellcheck source=lib.sh disable=SC2034,SC2154
 . "$(dirname "$0")/lib.sh" loopback sleetd sleetctl sleet-train
+unset SLEET_JOB_SECURITY # sealed, as users have it
 data=${SLEET_DATA:-/usr/share/datasets/fashion-mnist}
 [ -d "$data" ] || { echo "loopback: no data in $data (package dataset-fashion-mnist)"; exit 77; }
 tail_lines=30
