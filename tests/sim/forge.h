@@ -36,4 +36,53 @@ static inline void forge_retag(struct sim_datagram *d)
     XXH128_hash_t tag = XXH3_128bits(d->data, d->len - WIRE_TAG_BYTES);
     memcpy(d->data + d->len - WIRE_TAG_BYTES, &tag, sizeof tag); /* low half first */
 }
+
+/* ---- a small cluster, whose rounds are exact ---- */
+
+static const uint64_t forge_counts[] = {5000, 17};
+#define FORGE_NODES 3
+
+static inline cluster *forged_cluster(void)
+{
+    struct sim_config config = {.nodes = FORGE_NODES, .seed = test_seed(), .link = CLEAN_LINK};
+    return ready_cluster(&config, forge_counts, 2);
+}
+
+/* A round on new values; the mean of all in exactly these bits. */
+static inline bool exact_round(cluster *c, sleet_rng *rng)
+{
+    static float mean[5017];
+    sleet_round_options options = {.deadline_ns = MS(500)};
+    fill_grid(c, rng);
+    for (uint64_t k = 0; k < cluster_elements(c); k++) {
+        double sum = 0;
+        for (uint32_t i = 0; i < FORGE_NODES; i++)
+            sum += (double)cluster_values(c, i)[k];
+        mean[k] = (float)(sum / FORGE_NODES);
+    }
+    bool ok = cluster_round(c, &options) && all_complete(c) && identical(c) &&
+              memcmp(mean, cluster_values(c, 0), cluster_elements(c) * sizeof(float)) == 0;
+    cluster_idle(c, MS(5));
+    return ok;
+}
+
+static inline engine_counters all_counters(cluster *c)
+{
+    engine_counters sum = {0};
+    for (uint32_t i = 0; i < nodes_of(c); i++) {
+        engine_counters k;
+        engine_get_counters(sim_engine(cluster_sim(c), i), &k);
+#define ADD(field, help) sum.field += k.field;
+        ENGINE_COUNTER_MAP(ADD)
+#undef ADD
+    }
+    return sum;
+}
+
+static inline void finish(cluster *c)
+{
+    CHECK_EQ(cluster_overdue(c), 0);
+    CHECK(ledger_balances(c));
+    cluster_free(c);
+}
 #endif

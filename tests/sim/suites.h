@@ -1,5 +1,6 @@
 /* The suites of this folder: one X(name) for each TEST_SUITE(name). */
 #define TEST_SUITES(X) \
+    X(aimed) \
     X(cells) \
     X(engine) \
     X(faults) \

@@ -2,65 +2,19 @@
  * datagrams.  What is damaged by chance is dropped and counted, and the results are the same
  * bits; what carries a right tag (`security = none`) may cost values and the job's coherence,
  * never a call past its deadline, nor memory. */
+#include "engine_internal.h"
 #include "forge.h"
 #include <malloc.h>
 
-static const uint64_t counts[] = {5000, 17};
-#define TENSORS 2
-#define NODES 3
 #define HEAP_SLACK (1u << 20) /* bytes: the rounds of a window */
 #define KEPT 4096
 #define COUNTER_AT 8 /* byte of the outer header */
-
-static cluster *forged_cluster(void)
-{
-    struct sim_config config = {.nodes = NODES, .seed = test_seed(), .link = CLEAN_LINK};
-    return ready_cluster(&config, counts, TENSORS);
-}
-
-/* A round on new values; the mean of all in exactly these bits. */
-static bool exact_round(cluster *c, sleet_rng *rng)
-{
-    static float mean[5017];
-    sleet_round_options options = {.deadline_ns = MS(500)};
-    fill_grid(c, rng);
-    for (uint64_t k = 0; k < cluster_elements(c); k++) {
-        double sum = 0;
-        for (uint32_t i = 0; i < NODES; i++)
-            sum += (double)cluster_values(c, i)[k];
-        mean[k] = (float)(sum / NODES);
-    }
-    bool ok = cluster_round(c, &options) && all_complete(c) && identical(c) &&
-              memcmp(mean, cluster_values(c, 0), cluster_elements(c) * sizeof(float)) == 0;
-    cluster_idle(c, MS(5));
-    return ok;
-}
-
-static engine_counters all_counters(cluster *c)
-{
-    engine_counters sum = {0};
-    for (uint32_t i = 0; i < nodes_of(c); i++) {
-        engine_counters k;
-        engine_get_counters(sim_engine(cluster_sim(c), i), &k);
-#define ADD(field, help) sum.field += k.field;
-        ENGINE_COUNTER_MAP(ADD)
-#undef ADD
-    }
-    return sum;
-}
-
-static void finish(cluster *c)
-{
-    CHECK_EQ(cluster_overdue(c), 0);
-    CHECK(ledger_balances(c));
-    cluster_free(c);
-}
 
 /* ---- damage: each datagram is preceded by damaged copies ------------------- */
 
 struct damage {
     bool retag;
-    uint32_t at;    /* next place to damage, over all datagrams */
+    uint32_t at; /* next place to damage, over all datagrams */
     uint64_t copies;
     uint32_t types; /* bit t: a type t was damaged */
     uint32_t longest;
@@ -176,8 +130,16 @@ static void cuts_with_a_right_tag_are_borne(void)
 /* Numbers at the ends of their ranges, in otherwise right datagrams. */
 static void put_extremes(sim *s, const struct sim_datagram *d, void *arg)
 {
-    static const uint64_t ends[] = {0, 1, 0x7fffffff, 0x80000000, 0xfffffffd, 0xffffffff,
-                                    UINT64_C(1) << 32, INT64_MAX, (uint64_t)INT64_MIN, UINT64_MAX};
+    static const uint64_t ends[] = {0,
+                                    1,
+                                    0x7fffffff,
+                                    0x80000000,
+                                    0xfffffffd,
+                                    0xffffffff,
+                                    UINT64_C(1) << 32,
+                                    INT64_MAX,
+                                    (uint64_t)INT64_MIN,
+                                    UINT64_MAX};
     static struct sim_datagram bad;
     struct damage *w = arg;
     uint32_t body = d->len - WIRE_TAG_BYTES, words = body / 4 > 24 ? 24 : body / 4;
@@ -268,13 +230,14 @@ static void reversed_shares_give_the_same_bits(void)
     sleet_rng rng = {test_seed()};
     cluster *c = forged_cluster();
     struct damage w = {0};
-    engine_peer peers[NODES];
+    engine_peer peers[FORGE_NODES];
     REQUIRE(c);
     sim_on_datagram(cluster_sim(c), turn_round, &w);
     for (unsigned i = 0; i < test_repeats(100); i++)
         CHECK(exact_round(c, &rng));
-    CHECK_EQ(engine_get_peers(sim_engine(cluster_sim(c), 0), peers, NODES, sim_now(cluster_sim(c))),
-             NODES - 1);
+    CHECK_EQ(engine_get_peers(sim_engine(cluster_sim(c), 0), peers, FORGE_NODES,
+                              sim_now(cluster_sim(c))),
+             FORGE_NODES - 1);
     CHECK(peers[0].gaps > peers[0].received / 20);
     finish(c);
 }
@@ -341,6 +304,49 @@ static void replays_change_nothing(void)
     free(t.kept);
 }
 
+/* ---- the lower half of the round's number wraps ------------------------------ */
+
+/* Every node believes that it has closed round `number`, and that the others have. */
+static void move_to_round(cluster *c, uint64_t number)
+{
+    for (uint32_t i = 0; i < FORGE_NODES; i++) {
+        engine *e = sim_engine(cluster_sim(c), i);
+        struct set *s = &e->sets[cluster_set(c, i)];
+        struct env env = engine_env(e);
+        for (uint32_t slot = 0; slot < ROUNDS_RING; slot++)
+            set_retire(s, &env, slot);
+        s->own_round = number;
+        for (uint32_t k = 1; k < e->view.n; k++) {
+            struct member_set now = e->members[k].sets[s->handle];
+            now.round = now.round_as_of = number;
+            now.closed = true;
+            view_learn(&e->view, &e->members[k], (uint32_t)s->handle, &now);
+        }
+    }
+}
+
+static void rounds_go_past_2_32(void)
+{
+    static const uint64_t starts[] = {0x7ffffffd, 0xfffffffd, 0x1fffffffd};
+    sleet_rng rng = {test_seed()};
+    for (unsigned k = 0; k < 3; k++) {
+        struct tape t = {.kept = calloc(KEPT, sizeof *t.kept)};
+        cluster *c = forged_cluster();
+        REQUIRE(c && t.kept);
+        cluster_idle(c, MS(100));
+        move_to_round(c, starts[k]);
+        sim_on_datagram(cluster_sim(c), record, &t);
+        for (int i = 0; i < 10; i++)
+            CHECK(exact_round(c, &rng));
+        CHECK_EQ(cluster_report(c, 0)->report.round, starts[k] + 10);
+        play(c, &t); /* from before the wrap as well */
+        for (int i = 0; i < 5; i++)
+            CHECK(exact_round(c, &rng));
+        finish(c);
+        free(t.kept);
+    }
+}
+
 TEST_SUITE(forge) = {
     TEST(a_flipped_bit_is_never_added),
     TEST(a_cut_or_padded_one_is_dropped),
@@ -351,5 +357,6 @@ TEST_SUITE(forge) = {
     TEST(a_hundredfold_counts_once),
     TEST(reversed_shares_give_the_same_bits),
     TEST(replays_change_nothing),
+    TEST(rounds_go_past_2_32),
     TEST_END,
 };
