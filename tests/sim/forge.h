@@ -42,9 +42,10 @@ static inline void forge_retag(struct sim_datagram *d)
 static const uint64_t forge_counts[] = {5000, 17};
 #define FORGE_NODES 3
 
-static inline cluster *forged_cluster(void)
+static inline cluster *forged_cluster(bool sealed)
 {
-    struct sim_config config = {.nodes = FORGE_NODES, .seed = test_seed(), .link = CLEAN_LINK};
+    struct sim_config config = {
+        .nodes = FORGE_NODES, .seed = test_seed(), .link = CLEAN_LINK, .sealed = sealed};
     return ready_cluster(&config, forge_counts, 2);
 }
 

@@ -40,7 +40,7 @@ static double without(enum aim aim, double loss, sleet_duration *longest)
     sleet_rng rng = {test_seed()};
     struct sim_link lossy = CLEAN_LINK, clean = CLEAN_LINK;
     sleet_round_options options = {.deadline_ns = MS(500)};
-    cluster *c = forged_cluster();
+    cluster *c = forged_cluster(false);
     double least = 1;
     bool together = false;
     if (!CHECK(c != NULL))
