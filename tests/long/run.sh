@@ -80,6 +80,12 @@ part_netem() {
     return $status
 }
 
+# 64 daemons on one machine; 16 that are starved of processor time.
+part_crowd() { SLEET_BUILD=$build timeout -k 10 900 bash "$src/tests/long/crowd.sh"; }
+
+# 50 daemons killed in the middle of rounds.
+part_crashes() { SLEET_BUILD=$build SLEET_CRASHES=50 timeout -k 10 1800 bash "$src/tests/e2e/crash.sh" kill; }
+
 # A tensor of more than 2^29 elements between two daemons; at most 15 minutes.
 part_big() { timeout -k 10 900 "$src/tests/long/big.sh"; }
 

@@ -92,8 +92,37 @@ static void one_lost_tensor_starves_no_other(void)
     CHECK(least < 1 && least > rest - 0.001);
 }
 
+/* A path that swallows long datagrams, and says nothing: no data, but the members stay, the
+ * calls end, and all is well when the path is. */
+static void a_path_of_short_datagrams_keeps_the_members(void)
+{
+    sleet_rng rng = {test_seed()};
+    struct sim_link narrow = CLEAN_LINK, clean = CLEAN_LINK;
+    sleet_round_options options = {.deadline_ns = MS(500)};
+    cluster *c = forged_cluster(false);
+    bool together = false;
+    REQUIRE(c);
+    narrow.mtu_bytes = 600;
+    sim_set_link(cluster_sim(c), SIM_ALL, 2, &narrow);
+    for (int round = 0; round < 20; round++) {
+        fill_grid(c, &rng);
+        CHECK(cluster_round(c, &options));
+        cluster_idle(c, MS(300));
+        CHECK_EQ(engine_nodes_alive(sim_engine(cluster_sim(c), 0), sim_now(cluster_sim(c))),
+                 FORGE_NODES);
+    }
+    sim_set_link(cluster_sim(c), SIM_ALL, 2, &clean);
+    for (int i = 0; i < 20 && !together; i++) {
+        cluster_idle(c, MS(300));
+        together = exact_round(c, &rng);
+    }
+    CHECK(together);
+    finish(c);
+}
+
 TEST_SUITE(aimed) = {
     TEST(lost_control_stops_nothing),
     TEST(one_lost_tensor_starves_no_other),
+    TEST(a_path_of_short_datagrams_keeps_the_members),
     TEST_END,
 };
