@@ -29,12 +29,16 @@ faults_case() {
     ok "faults: unknown scenario" says 2 "lab list shows the scenarios" run no-such-scenario
     ok "faults: unknown backend" says 2 "wrong value of an option" run clean --backend fast
     ok "faults: a bad scenario is named with its line" says 2 "bad.ini:4: " run "$work/bad.ini"
+    printf '[nodes]\ncount = 2\n[event a]\nat_s = 1\ndo = clock 60\n[expect]\ndone = 1\n' >"$work/clock.ini"
+    if [ "$(id -u)" -eq 0 ] && "$lab" run "$work/clock.ini" --backend loss >"$work/lab.out" 2>&1; [ $? -eq 1 ]; then
+        ok "faults: the clock of this machine is not moved" grep -q "only a guest has" "$work/lab.out"
+    fi
     ok "faults: list names the scenarios" says 0 "^freeze-one " list
 }
 
 scenarios_case() {
     local line code
-    "$lab" run clean loss-10 freeze-one kill-one --wait 200 >"$work/lab.out" 2>&1
+    "$lab" run clean loss-10 freeze-one kill-one clock --wait 200 >"$work/lab.out" 2>&1
     code=$?
     if [ $code -eq 3 ]; then
         tail -n 1 "$work/lab.out"

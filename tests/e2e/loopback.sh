@@ -1,7 +1,7 @@
 #!/bin/bash
 # loopback.sh - real daemons and trainers on loopback: no loss, loss, a frozen node, a
-# killed daemon, a killed trainer, an interrupted run.
-# Arguments: the cases to run, of clean freeze daemon trainer interrupt (all).
+# killed daemon, also in the middle of a round, a killed trainer, an interrupted run.
+# Arguments: the cases to run, of clean freeze daemon round trainer interrupt (all).
 # Needs the build folder in SLEET_BUILD or BUILDDIR, and dataset-fashion-mnist.
 # shellcheck source=lib.sh disable=SC2034,SC2154
 . "$(dirname "$0")/lib.sh" loopback sleetd sleetctl sleet-train
@@ -97,6 +97,46 @@ daemon_case() {
     ok "killed daemon: no daemon is left" all_gone $pids
 }
 
+# ---- a daemon killed in the middle of a round -------------------------------------------
+
+explained() { # NODE ROUND PATTERN
+    "$ctl" -s "$work/run/node$1.sock" --json explain "$2" 2>/dev/null | grep -qE -- "$3"
+}
+step_of() { # NODE ROUND: the line of its step that averaged in this round
+    sed -n "s/^\[$1\] \(.*\"event\":\"step\".*\"round\":$2,.*\)/\1/p" "$work/run.out"
+}
+stepped() { [ -n "$(step_of "$1" "$2")" ]; }
+value() { sed -n "s/.*\"$1\":\([-0-9.]*\).*/\1/p"; }
+
+# A round takes half a second at this rate.  Node ids are one more than nodes.
+round_case() {
+    local victim round i first
+    start --rate 3 -- --limit 6400 --epochs 1 --hidden 16
+    ok "killed in a round: training is under way" until_true 60 said run.out '^\[0\] .*"step":8,'
+    victim=$(daemon_pid 2)
+    round=$(($(sed -n 's/^\[0\] .*"round":\([0-9]*\),.*/\1/p' "$work/run.out" | tail -n 1) + 1))
+    ok "killed in a round: round $round has contributions of all" \
+        until_true 10 explained 0 "$round" '"contributors":\["1","2","3","4"\]'
+    kill -KILL "$victim"
+    for i in 0 1 3; do
+        ok "killed in a round: node $i returns from round $round" until_true 5 stepped $i "$round"
+        ok "killed in a round: with a part of the result, coverage $(step_of $i "$round" | value coverage)" \
+            at_most "$(step_of $i "$round" | value coverage)" 0.9999
+        ok "killed in a round: its explanation names who is missing" \
+            explained $i "$round" '"contributors":\["1","2","4"\]'
+    done
+    for i in 0 1 3; do
+        ok "killed in a round: node $i goes on without it" until_true 10 said run.out "^\\[$i\\] .*\"group\":3,"
+        first=$(sed -n "s/^\[$i\] .*\"round\":\([0-9]*\),.*\"group\":3,.*/\1/p" "$work/run.out" | head -n 1)
+        ok "killed in a round: from round ${first:-none} on" at_most "$first" $((round + 6))
+    done
+    ok "killed in a round: the others end by themselves" ended run 120
+    for i in 0 1 3; do
+        first=$(sed -n "s/^\[$i\] .*\"event\":\"step\".*\"wait_s\":\([0-9.]*\).*/\1/p" "$work/run.out" | sort -g | tail -n 1)
+        ok "killed in a round: longest wait of node $i is $first s (deadline 2 s)" at_most "$first" 2.25
+    done
+}
+
 # ---- a killed trainer -----------------------------------------------------------
 
 trainer_case() {
@@ -127,5 +167,5 @@ interrupt_case() {
     ok "interrupt: no daemon is left" all_gone $pids
 }
 
-[ $# -gt 0 ] || set -- clean freeze daemon trainer interrupt
+[ $# -gt 0 ] || set -- clean freeze daemon round trainer interrupt
 run_cases "$@"
