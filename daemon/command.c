@@ -339,6 +339,12 @@ static void do_shutdown(const struct call *a)
     control_say(a->c, "200 going down");
 }
 
+static void do_resume(const struct call *a)
+{
+    struct daemon *d = a->k->d;
+    control_say(a->c, "200 resumed %u", engine_resume(d->engine, d->now));
+}
+
 static void do_quit(const struct call *a)
 {
     control_say(a->c, "200 bye");
@@ -357,6 +363,7 @@ static const struct {
     {"config", 0, 0, do_config, REPORT},
     {"explain", 0, 1, do_explain, REPORT},
     {"leave", 0, 0, do_leave, ADMIN},
+    {"resume", 0, 0, do_resume, ADMIN},
     {"shutdown", 0, 0, do_shutdown, ADMIN},
     {"quit", 0, 0, do_quit, PLAIN},
     {"set", 2, 2, do_set, PLAIN},
@@ -385,7 +392,7 @@ bool command_waits(struct control *k, const char *line)
 
 static void unknown(struct client *c)
 {
-    control_say(c, "400 unknown command; there are status peers rounds explain config leave shutdown quit "
+    control_say(c, "400 unknown command; there are status peers rounds explain config leave resume shutdown quit "
                    "set tensor register start cancel job state attach reserve publish fetch blob");
     c->closing = ++c->unknown == UNKNOWN_MAX;
 }

@@ -45,6 +45,12 @@
       "MiB of past rounds' results kept a set for members that miss some; 0: 2 shares, at least 16") \
     X(CLIP, "job", "clip", NUMBER, "8", 0, 1000000,                                          \
       "contributions and results that lie so many times further off than usual are bounded; 0: none are") \
+    X(ON_PARTITION, "job", "on_partition", SWITCH, "park", 0, 0,                            \
+      "what the smaller side of a cut does: park waits for the others, continue goes on")   \
+    X(MERGE_ROUNDS, "job", "merge_rounds", NUMBER, "4", 1, 1000000000,                      \
+      "sides that were apart for fewer rounds are averaged, else one takes the other's model") \
+    X(ON_ISOLATED, "job", "on_isolated", SWITCH, "pause", 0, 0,                             \
+      "after 10 rounds in a row of low coverage: pause keeps the values as they are, or go-on") \
     X(LOSS, "emulate", "loss", NUMBER, "0", 0, 1,                                           \
       "emulated: share of datagrams dropped on receipt")                                    \
     X(SEED, "emulate", "seed", NUMBER, "0", 0, 18446744073709551615.0,                      \
@@ -64,7 +70,8 @@ struct config {
     int rank[CONFIG_COUNT];     /* of the source, higher wins */
     /* The same, parsed: */
     uint64_t node_id, seed;
-    double rate_mbit, keep_mib, clip, loss, receive_buffer;
+    double rate_mbit, keep_mib, clip, loss, receive_buffer, merge_rounds;
+    bool part_continue, go_on_isolated;
     bool gso, sealed, has_operator;
     uint8_t operator_key[KEY_BYTES]; /* ed25519 public key */
     uint64_t *allow;                 /* owned; node ids, as many as */

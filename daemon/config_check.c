@@ -53,9 +53,23 @@ static bool check_number(struct config *c, int id)
                                          [CONFIG_KEEP] = &c->keep_mib,
                                          [CONFIG_CLIP] = &c->clip,
                                          [CONFIG_LOSS] = &c->loss,
+                                         [CONFIG_MERGE_ROUNDS] = &c->merge_rounds,
                                          [CONFIG_RECEIVE_BUFFER] = &c->receive_buffer};
     *field[id] = v;
     return true;
+}
+
+/* One of two words; the field is true with the second. */
+static bool check_switch(struct config *c, int id)
+{
+    const struct { const char *words[2]; bool *field; } switches[CONFIG_COUNT] = {
+        [CONFIG_GSO] = {{"off", "auto"}, &c->gso},
+        [CONFIG_ON_PARTITION] = {{"park", "continue"}, &c->part_continue},
+        [CONFIG_ON_ISOLATED] = {{"pause", "go-on"}, &c->go_on_isolated}};
+    const char *const *words = switches[id].words;
+    *switches[id].field = strcmp(c->text[id], words[1]) == 0;
+    return *switches[id].field || strcmp(c->text[id], words[0]) == 0 ||
+           config_wrong(c, id, "%s or %s is needed", words[0], words[1]);
 }
 
 static bool check_peer(struct config *c, int id, const char *item)
@@ -149,8 +163,7 @@ bool config_check(struct config *c, int id)
         c->sealed = strcmp(t, "sealed") == 0;
         return c->sealed || strcmp(t, "none") == 0 || config_wrong(c, id, "sealed or none is needed");
     case SWITCH:
-        c->gso = strcmp(t, "auto") == 0;
-        return c->gso || strcmp(t, "off") == 0 || config_wrong(c, id, "auto or off is needed");
+        return check_switch(c, id);
     case PEERS:
         return check_list(c, id, check_peer);
     case IDS:

@@ -200,6 +200,9 @@ static bool make_engine(struct daemon *d, uint64_t seed)
                         .peers = peers, .rate_bps = (uint64_t)(d->config->rate_mbit * 1e6),
                         .keep_bytes = (uint64_t)(d->config->keep_mib * 1048576),
                         .clip = d->config->clip,
+                        .on_partition = d->config->part_continue ? PARTITION_CONTINUE : PARTITION_PARK,
+                        .merge_rounds = (uint32_t)d->config->merge_rounds,
+                        .go_on_isolated = d->config->go_on_isolated,
                         .log = logger_current()};
     if (!read_peers(d, peers, &ec.peer_count) ||
         !address_advertise(&d->advertised, d->config, &d->udp, peers, ec.peer_count))

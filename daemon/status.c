@@ -33,6 +33,13 @@ static void add_side(cJSON *to, const char *key, const ledger_side *side)
 #undef LEDGER_X
 }
 
+static void add_hex(cJSON *o, const char *key, uint64_t id)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%016" PRIx64, id);
+    cJSON_AddStringToObject(o, key, id ? text : "");
+}
+
 static char *finish(cJSON *root)
 {
     char *text = cJSON_PrintUnformatted(root);
@@ -51,6 +58,14 @@ static void add_set(cJSON *list, const struct slot *s, int handle, const engine_
     cJSON_AddBoolToObject(o, "attached", e->attached);
     cJSON_AddNumberToObject(o, "pid", s->owner ? s->owner->pid : 0);
     cJSON_AddBoolToObject(o, "joining", e->joining);
+    cJSON_AddBoolToObject(o, "parked", e->parked);
+    cJSON_AddBoolToObject(o, "paused", e->paused);
+    cJSON_AddStringToObject(o, "idle", e->idle ? e->idle : "");
+    cJSON_AddNumberToObject(o, "common", e->common);
+    cJSON_AddNumberToObject(o, "missing", e->missing);
+    add_hex(o, "lineage", e->lineage);
+    add_hex(o, "parent", e->parent);
+    cJSON_AddNumberToObject(o, "forked_at", num(e->forked_at));
     cJSON_AddBoolToObject(o, "schema_differs", e->schema_differs);
     cJSON_AddStringToObject(o, "schema", s->schema);
     cJSON_AddNumberToObject(o, "trainers", e->trainers);

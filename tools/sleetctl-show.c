@@ -86,10 +86,20 @@ static void show_set(const cJSON *set)
     printf("\nset %s: %.0f tensors, %.0f elements, %s%s\n", str(set, "name"),
            num(set, "tensors", 0), num(set, "elements", 0),
            yes(set, "attached") ? "trainer attached" : "no trainer",
-           yes(set, "joining") ? ", joining" : "");
+           yes(set, "parked")    ? ", PARKED"
+           : yes(set, "paused")  ? ", PAUSED"
+           : yes(set, "joining") ? ", joining"
+                                 : "");
     printf("    round %.0f (job %.0f), %.0f rounds, %.0f trainers, coverage %.4f\n",
            num(set, "round", 0), num(set, "job_round", 0), num(set, "rounds", 0),
            num(set, "trainers", 0), num(set, "coverage", 0));
+    printf("    last common view %.0f nodes, %.0f missing; lineage %s", num(set, "common", 0),
+           num(set, "missing", 0), str(set, "lineage")[0] ? str(set, "lineage") : "none");
+    if (str(set, "parent")[0])
+        printf(", forked from %s after round %.0f", str(set, "parent"), num(set, "forked_at", 0));
+    printf("\n");
+    if (str(set, "idle")[0])
+        printf("    %s\n", str(set, "idle"));
     printf("    budget %s, longest wait %s\n", ms(num(set, "budget_ms", -1), a),
            ms(num(set, "longest_wait_ms", -1), b));
     if (yes(set, "schema_differs"))

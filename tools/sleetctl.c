@@ -21,7 +21,7 @@
 
 static const char usage_text[] =
     "usage: sleetctl [-s SOCKET] [--json] [status|peers|rounds|explain [ROUND]|state|"
-    "                config|leave|shutdown]\n"
+    "                config|leave|resume|shutdown]\n"
     "       sleetctl [--json] run -n N [--loss P] [--seed S] [--rate MBIT]\n"
     "                [--freeze NODE:WHEN:FOR_S] [--keep DIR]\n"
     "                [--security sealed|none] -- CMD ARGS...\n"
@@ -31,6 +31,7 @@ static const char usage_text[] =
     "Without -s the socket is $SLEET_CONTROL, or the daemon's default path.\n"
     "explain tells which elements of a round had which contributors, and why not all.\n"
     "state tells who publishes which version of the tensors, and whose blobs are held.\n"
+    "resume lets a parked or paused job go on among the nodes that can be heard now.\n"
     "config prints the daemon's options as a file that sleetd takes.\n"
     "run: N daemons and N copies of CMD on this machine, with keys of their own.  P is the fraction of\n"
     "datagrams that the daemons drop (emulated); MBIT the rate of each node;\n"
@@ -330,7 +331,7 @@ static const struct command {
 } commands[] = {
     {"status", show_status, false}, {"peers", show_peers, false},   {"rounds", show_rounds, false},
     {"explain", show_explain, true}, {"state", show_state, false}, {"config", show_config, false}, {"leave", NULL, false},
-    {"shutdown", NULL, false}};
+    {"resume", NULL, false}, {"shutdown", NULL, false}};
 
 static int ask(const char *socket_path, const struct command *command, const char *word, bool json)
 {

@@ -192,6 +192,10 @@ typedef struct {
     uint32_t tensors, hash;
     uint64_t elements, round, job_round;
     bool attached, joining, schema_differs;
+    bool parked, paused;      /* cut off; covers too little */
+    uint32_t common, missing; /* members of the last common view, this one included; of them unheard */
+    uint64_t lineage, parent, forked_at; /* 0: none */
+    const char *idle;         /* why no round makes progress, as a sentence; NULL: nothing is known */
     uint32_t trainers; /* alive nodes with a trainer on the same set, this included */
     sleet_duration budget;
     sleet_duration longest_wait; /* of a round since registration */

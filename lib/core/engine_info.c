@@ -47,6 +47,25 @@ uint32_t engine_get_peers(const engine *e, engine_peer *out, uint32_t max, sleet
     return n;
 }
 
+/* The first of these that holds. */
+static const char *why_idle(const struct set *s, const struct env *e)
+{
+    struct group g;
+    if (!s->attached)
+        return "no trainer is attached";
+    if (s->schema_differs)
+        return "the tensors differ from another node's";
+    if (set_parked(s, e))
+        return "parked: too few of the last common view can be heard; sleetctl resume goes on with these";
+    if (s->apart.isolated)
+        return "paused: ten rounds in a row covered too little; sleetctl resume goes on all the same";
+    if (!s->established && !set_group(s, e, s->own_round + 1, &g))
+        return "joining: nobody that can be heard holds the job's model yet";
+    if (!s->established)
+        return "joining: takes the others' model with the next round that arrives whole";
+    return NULL;
+}
+
 bool engine_get_set(const engine *e, int handle, engine_set *out, sleet_time now)
 {
     (void)now;
@@ -61,6 +80,14 @@ bool engine_get_set(const engine *e, int handle, engine_set *out, sleet_time now
                         .job_round = set_job_round(s, &env),
                         .attached = s->attached,
                         .joining = s->attached && !s->established,
+                        .parked = set_parked(s, &env),
+                        .paused = s->apart.isolated,
+                        .common = s->apart.common.n + 1,
+                        .missing = common_missing(&s->apart.common),
+                        .lineage = s->established ? s->lineage : 0,
+                        .parent = s->established ? s->parent : 0,
+                        .forked_at = s->established ? s->forked_at : 0,
+                        .idle = why_idle(s, &env),
                         .schema_differs = s->schema_differs,
                         .trainers = s->attached,
                         .budget = budget_now(&s->budget),

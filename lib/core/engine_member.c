@@ -123,6 +123,8 @@ void member_recv_ping(engine *e, struct member *m, const uint8_t *body, size_t l
     member_overflow(e, m, p.overflow);
     bool deaf = m->told && p.hold > (uint32_t)(silence_limit(e) / 1000);
     e->view.generation += m->deaf != deaf;
+    if (deaf && !m->deaf)
+        m->ping_at = e->now; /* or it hears us again: ask */
     m->deaf = deaf;
     m->told = true;
     m->echo = p.time;
