@@ -24,6 +24,7 @@ struct trainer {
     uint64_t step, base, steps, returned, rounds;
     struct scenario_course course;
     double coverage_sum, least_coverage, longest_wait, accuracy;
+    float *before; /* its values before the step */
     double *waits; /* s */
     size_t wait_count, wait_room;
 };

@@ -53,8 +53,10 @@ bool trainers_open(struct play *p)
 
 void trainers_close(struct play *p)
 {
-    for (int i = 0; i < SCENARIO_NODES_MAX; i++)
+    for (int i = 0; i < SCENARIO_NODES_MAX; i++) {
         free(p->trainer[i].waits);
+        free(p->trainer[i].before);
+    }
     learner_close(&p->learner);
     shard_free(&p->split);
     idx_free(&p->data);
@@ -67,6 +69,8 @@ void trainer_start(struct trainer *t, bool late)
     t->walk = shard_walk_of(&p->split, t->node, (uint64_t)p->s->seed);
     model_init(p->learner.net, values, (uint64_t)p->s->seed);
     memset(values + p->params, 0, p->params * sizeof *values);
+    if (!t->before && !(t->before = malloc(2 * p->params * sizeof *t->before)))
+        abort();
     t->phase = TRAINER_MEETS;
     t->late = late;
     t->based = t->excused = t->frozen = false;
@@ -99,6 +103,7 @@ static void learn(struct trainer *t)
 {
     struct play *p = t->play;
     float *values = cluster_values(p->c, t->node);
+    memcpy(t->before, values, 2 * p->params * sizeof *values);
     learner_step(&p->learner, &t->walk, &p->options, &p->sgd, t->step, values, values + p->params);
     t->step++;
     t->steps++;
@@ -191,11 +196,17 @@ void trainer_reported(cluster *c, uint32_t node, void *arg)
     const struct cluster_report *r = cluster_report(c, node);
     sleet_time now = sim_now(cluster_sim(c));
     double coverage = r->report.group_size > 1 ? r->report.coverage : 0;
+    if (r->report.flags & SLEET_PARKED && t->phase == TRAINER_STEPS) {
+        memcpy(cluster_values(c, node), t->before, 2 * p->params * sizeof *t->before);
+        note_wait(t, r);
+        average(t, false); /* as sleet-train: the step is undone, nothing but to wait */
+        return;
+    }
     t->coverage_sum += r->report.coverage;
     t->least_coverage = fmin(t->least_coverage, r->report.coverage);
     t->rounds++;
     if (t->phase == TRAINER_ENDS) {
-        if (r->report.flags & SLEET_ALONE && time_before(now, t->ends_until) &&
+        if (r->report.flags & (SLEET_ALONE | SLEET_PARKED) && time_before(now, t->ends_until) &&
             trainers_there(t) > 1)
             arm(t, MS(100));
         else

@@ -110,6 +110,23 @@ void train_print_epoch(struct train_print *p, const struct train_line *l)
     fflush(stdout);
 }
 
+void train_print_parked(struct train_print *p, uint64_t step, double seconds)
+{
+    end_bar(p);
+    if (p->json && seconds < 0)
+        printf("{\"event\":\"parked\",\"step\":%llu}\n", (unsigned long long)step);
+    else if (p->json)
+        printf("{\"event\":\"unparked\",\"step\":%llu,\"seconds\":%.3f}\n",
+               (unsigned long long)step, seconds);
+    else if (seconds < 0)
+        fprintf(stderr, "sleet-train: cut off from the job at step %llu; waiting for the others "
+                        "(sleetctl status says why, sleetctl resume goes on without them)\n",
+                (unsigned long long)step);
+    else
+        fprintf(stderr, "sleet-train: going on after %.1f s\n", seconds);
+    fflush(stdout);
+}
+
 static void print_done_json(const struct train_done *d, uint32_t sim_nodes)
 {
     const struct train_tally *t = &d->tally;

@@ -18,6 +18,7 @@ struct run {
     struct shard_walk walk;
     struct sgd sgd;
     float *params, *momentum;
+    float *before; /* both, as they were before the step */
     sleet *ctx; /* NULL: no averaging */
     sleet_set *set;
     struct train_done done;
@@ -47,7 +48,8 @@ static int prepare(struct run *r, struct idx_dataset *data)
     size_t n = model_params(r->learner.net);
     r->params = malloc(n * sizeof(float));
     r->momentum = calloc(n, sizeof(float));
-    if (!r->params || !r->momentum ||
+    r->before = malloc(2 * n * sizeof(float));
+    if (!r->params || !r->momentum || !r->before ||
         !shard_make(&r->split, o->shards, data->train.label, data->train.count, IDX_CLASSES,
                     o->shard_count, o->seed))
         return train_fail(&r->print, "out of memory");
@@ -128,6 +130,8 @@ static int average(struct run *r, bool exact, sleet_report *report)
     r->line.round = report->round;
     r->line.group = report->group_size;
     r->line.coverage = report->coverage;
+    if (report->flags & SLEET_PARKED)
+        return EXIT_OK; /* no round, and nothing covered */
     tally_round(r->tally, report->coverage, report->skipped);
     return EXIT_OK;
 }
@@ -170,6 +174,33 @@ static void follow_job(struct run *r, const sleet_report *report)
         r->line.step = r->sgd.steps;
 }
 
+/* The step just taken is undone: it would be of a model that the job may not keep.  Then nothing but
+ * to start again with these values until the others, or the operator, let the round be one; each
+ * wait lasts up to its deadline. */
+static int wait_parked(struct run *r, uint64_t before, sleet_report *report)
+{
+    size_t n = model_params(r->learner.net);
+    double since = train_clock();
+    int status = EXIT_OK;
+    r->line.step = before;
+    train_print_parked(&r->print, before, -1);
+    while (status == EXIT_OK && (report->flags & SLEET_PARKED)) {
+        memcpy(r->params, r->before, n * sizeof(float));
+        memcpy(r->momentum, r->before + n, n * sizeof(float));
+        status = average(r, false, report);
+    }
+    if (status == EXIT_OK)
+        train_print_parked(&r->print, before, train_clock() - since);
+    return status;
+}
+
+static void keep_before(struct run *r)
+{
+    size_t n = model_params(r->learner.net);
+    memcpy(r->before, r->params, n * sizeof(float));
+    memcpy(r->before + n, r->momentum, n * sizeof(float));
+}
+
 /* A step that is done sooner waits for its time to pass. */
 static void fill_time(const struct run *r, double began)
 {
@@ -186,6 +217,7 @@ static int train(struct run *r)
     while (r->line.step < r->sgd.steps) {
         uint64_t before = r->line.step;
         double began = train_clock();
+        keep_before(r);
         r->line.rate = sgd_rate(&r->sgd, before);
         r->line.loss = learner_step(&r->learner, &r->walk, r->o, &r->sgd, before, r->params,
                                     r->momentum);
@@ -199,6 +231,8 @@ static int train(struct run *r)
         sleet_report report = {.flags = SLEET_ALONE};
         if (r->ctx) {
             int status = average(r, false, &report);
+            if (status == EXIT_OK && (report.flags & SLEET_PARKED))
+                status = wait_parked(r, before, &report);
             if (status != EXIT_OK)
                 return status;
             follow_job(r, &report);
@@ -223,7 +257,7 @@ static int last_round(struct run *r)
         sleet_job_info info;
         int status = average(r, true, &report);
         bool again = !(report.flags & SLEET_COMPLETE) && tries < LAST_ROUND_TRIES;
-        if (status != EXIT_OK || !(again || (report.flags & SLEET_ALONE)) || train_clock() > until)
+        if (status != EXIT_OK || !(again || (report.flags & (SLEET_ALONE | SLEET_PARKED))) || train_clock() > until)
             return status;
         if (sleet_job(r->ctx, r->set, &info) != SLEET_OK || info.trainers < 2)
             return EXIT_OK;
@@ -274,5 +308,6 @@ int train_run(const struct train_options *o, struct idx_dataset *data)
     shard_free(&r.split);
     free(r.params);
     free(r.momentum);
+    free(r.before);
     return status;
 }

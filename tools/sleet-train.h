@@ -116,6 +116,8 @@ void train_print_settings(const struct train_print *, const struct train_options
 void train_print_step(struct train_print *, const struct train_line *);
 void train_print_epoch(struct train_print *, const struct train_line *);
 void train_print_done(struct train_print *, const struct train_done *, uint32_t sim_nodes);
+/* The step after which the node was parked; seconds is how long it was, below 0: it begins. */
+void train_print_parked(struct train_print *, uint64_t step, double seconds);
 /* "sleet-train: " and a sentence on stderr, on a line of its own.  Returns EXIT_FAILED. */
 int train_fail(struct train_print *, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
