@@ -1,22 +1,25 @@
 #!/bin/bash
-# state.sh - published state with real daemons and trainers under 10 % emulated loss: a node
+# state.sh - published state with real daemons and trainers: the calls and their limits; all but the
+# stalest node die; and under 10 % emulated loss a node
 # joins a training and is in step within 30 s, one is killed and comes back where the others are
 # and where it was in its own data, all the others' calls keep their deadlines.
-# Arguments: the cases to run, of join restart (both); joined churned (long, with accuracies).
+# Arguments: the cases to run, of calls stalest join restart (all); joined churned (long, with
+# accuracies).
 # Needs the build folder in SLEET_BUILD or BUILDDIR, and dataset-fashion-mnist.
 # shellcheck source=lib.sh disable=SC2034,SC2154
-. "$(dirname "$0")/lib.sh" state sleetd sleetctl sleet-train
+. "$(dirname "$0")/lib.sh" state sleetd sleetctl sleet-train share
 data=${SLEET_DATA:-/usr/share/datasets/fashion-mnist}
 [ -d "$data" ] || { echo "state: no data in $data (package dataset-fashion-mnist)"; exit 77; }
 export OPENBLAS_NUM_THREADS=1
-host=127.0.0.1 deadline=2
+host=127.0.0.1 deadline=2 loss=0.1 rate=100
 port_of=()
 
 # daemon NODE: start it, with the others as its peers.
 daemon() {
     local peers
     peers=$(printf "$host:%s," "${port_of[@]}")
-    boot "d$1" --id "$1" --listen "$host:${port_of[$1]}" --peers "${peers%,}" --emulate.loss 0.1
+    boot "d$1" --id "$1" --listen "$host:${port_of[$1]}" --peers "${peers%,}" --emulate.loss $loss \
+        --job.rate_mbit $rate
 }
 # daemons N: nodes 1 .. N; ports that were free, all bound at once.
 daemons() {
@@ -37,8 +40,9 @@ node() {
         --shard "$((i - 1))/$nodes" --hidden 128 --deadline $deadline --min-nodes 4 "$@"
 }
 kill_node() { # NODE: trainer and daemon at once
-    kill -KILL "${pid[t$1]}" "${pid[d$1]}" 2>/dev/null
-    wait "${pid[t$1]}" "${pid[d$1]}" 2>/dev/null
+    local who=(${pid[t$1]:-} "${pid[d$1]}")
+    kill -KILL "${who[@]}" 2>/dev/null
+    wait "${who[@]}" 2>/dev/null
 }
 figure() { sed -n "s/.*\"$2\":\([-0-9.e+]*\).*/\1/p" "$work/t$1.out" | tail -n 1; } # NODE FIELD: the last one
 step_at_least() { at_least "$(figure "$1" step)" "$2"; }
@@ -51,6 +55,53 @@ in_step() {
 taken_over() { sed -n 's/.*took over step \([0-9]*\) of.*/\1/p' "$work/t$1.err"; }
 waits_ok() { # NODE: all waits so far, within the deadline
     at_most "$(sed -n 's/.*"wait_s":\([0-9.]*\).*/\1/p' "$work/t$1.out" | sort -n | tail -n 1)" "$deadline.25"
+}
+
+# ---- the calls ---------------------------------------------------------------------------
+
+share() { "$build/share" "$work/d$1.sock" "${@:2}" >"$work/share.out" 2>"$work/share.err"; } # NODE WORDS
+answer() { said share.out "^$1"; }
+took_at_most() { at_most "$(sed -n 's/.* took_ms=\([0-9]*\):.*/\1/p' "$work/share.out")" "$1"; }
+told() { # NODE OF VERSION: it knows of that version there
+    "$ctl" -s "$work/d$1.sock" --json state | grep -q "\"node_id\":\"$2\",\"version\":$3,\"blob_version\":$3,"
+}
+
+calls_case() {
+    local loss=0 rate=8
+    ok "calls: three daemons" daemons 3
+    ok "calls: they meet" until_true 10 alive d3 3
+    share 3 refused
+    ok "calls: wrong arguments are refused" answer 'error=0 '
+    share 3 fetch 0 20
+    ok "calls: nothing is published: said at once" eval "answer 'error=-18 .* seed=-2 ' && took_at_most 4000"
+    share 1 publish 5 15 one
+    ok "calls: published" answer 'error=0 '
+    ok "calls: the others are told" until_true 5 told 3 1 5
+    share 3 fetch 5 20
+    ok "calls: no newer one" eval "answer 'error=-18 ' && took_at_most 4000"
+    share 3 fetch 0 0.5
+    ok "calls: too little time: said by then" eval "answer 'error=-13 version=5 .* seed=-2 ' && took_at_most 760"
+    keep slow "$build/share" "$work/d3.sock" fetch 0 60
+    ok "calls: a fetch is under way" until_true 10 eval \
+        '"$ctl" -s "$work/d3.sock" --json state | grep -q "\"fetch_coverage\":0.[0-9]*[1-9]"'
+    share 1 publish 6 16 two
+    ok "calls: meanwhile one more is published" answer 'error=0 '
+    share 1 publish 7 17 three
+    ok "calls: a third is refused, not waited for" eval "answer 'error=-13 .*being fetched' && took_at_most 1000"
+    ok "calls: the fetch ends" ended slow 60
+    ok "calls: with the version that it began" said slow.out 'error=0 version=5 newest=6 donors=1 seed=15 '
+    ok "calls: then there is room again" until_true 5 eval "share 1 publish 7 17 three; answer 'error=0 '"
+    ok "calls: the others are told, and hold its blob" until_true 5 told 3 1 7
+    kill_node 1
+    share 3 blob 1 5
+    ok "calls: a dead node's blob is read" answer 'error=0 version=7 .* text=three '
+    share 3 blob 9 5
+    ok "calls: nobody's is not" eval "answer 'error=-18 ' && took_at_most 5250"
+    kill -STOP "${pid[d2]}"
+    share 2 fetch 0 0.5 &
+    ok "calls: a frozen daemon holds no caller" eval 'until_true 12 gone $!'
+    kill -CONT "${pid[d2]}"
+    stop d2 d3
 }
 
 # ---- in make check -----------------------------------------------------------------------
@@ -89,6 +140,23 @@ restart_case() {
         'goes on behind [1-9][0-9]* of its samples'
     for i in 1 2 4; do ok "restart: node $i's calls kept their deadline" waits_ok $i; done
     stop t1 t2 t3 t4 d1 d2 d3 d4
+}
+
+# The newest state dies with its holders: what is left is taken, and that it is old is said.
+stalest_case() {
+    local loss=0 nodes=3
+    ok "stalest: three daemons" daemons 3
+    ok "stalest: they meet" until_true 10 alive d3 3
+    share 3 refused # the set is known there now
+    share 1 publish 30 1 old
+    share 2 publish 50 2 new
+    ok "stalest: all are told" until_true 5 eval 'told 3 1 30 && told 3 2 50'
+    kill_node 2
+    ok "stalest: the newest is gone" until_true 10 alive d3 2
+    share 3 fetch 0 20
+    ok "stalest: the older one is taken" answer 'error=0 version=30 newest=50 donors=1 seed=1 '
+    ok "stalest: and the log warns" said d3.err 'state-is-old .*version=30 newest_heard_of=50'
+    stop d1 d3
 }
 
 # ---- in make check-long ----------------------------------------------------------------------
@@ -151,5 +219,5 @@ churned_case() {
     done
 }
 
-[ $# -gt 0 ] || set -- join restart
+[ $# -gt 0 ] || set -- calls stalest join restart
 run_cases "$@"
