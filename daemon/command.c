@@ -64,14 +64,14 @@ static void do_set(const struct call *a)
 static void do_tensor(const struct call *a)
 {
     struct definition *def = &a->c->def;
-    engine_tensor t = {.dtype = SLEET_F32};
+    engine_tensor t = {.dtype = (sleet_dtype)control_dtype_of(a->argv[1])};
     if (!def->name[0]) {
         command_fail(a->c, SLEET_ESTATE, "tensor: say `set` first");
         return;
     }
-    if (!control_decode(t.name, a->argv[0]) || strcmp(a->argv[1], "f32") != 0 ||
+    if (!control_decode(t.name, a->argv[0]) || !t.dtype ||
         !command_number(a->argv[2], ELEMENTS_MAX, &t.count)) {
-        command_fail(a->c, SLEET_EINVAL, "tensor NAME f32 COUNT: bad name, dtype or count");
+        command_fail(a->c, SLEET_EINVAL, "tensor NAME DTYPE COUNT: bad name, dtype or count");
         return;
     }
     if (def->count == SLEET_TENSORS_MAX) {

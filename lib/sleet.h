@@ -71,8 +71,12 @@ enum {
 /* The sentence for an error code; never NULL, static storage. */
 SLEET_API const char *sleet_strerror(int error);
 
-/* Element types.  X(name, value, text, bytes per element) */
-#define SLEET_DTYPE_MAP(X) X(SLEET_F32, 1, "f32", 4)
+/* Element types.  X(name, value, text, bytes per element)
+ * f32-state: f32 that is each node's own and only kept from drifting apart (moments of an optimizer):
+ * each round averages another one in SLEET_REFRESH_ROUNDS of its parts, the rest keeps the
+ * caller's values and counts as covered.  A set has other tensors as well. */
+#define SLEET_DTYPE_MAP(X) X(SLEET_F32, 1, "f32", 4) X(SLEET_F32_STATE, 129, "f32-state", 4)
+#define SLEET_REFRESH_ROUNDS 16
 
 typedef enum sleet_dtype {
 #define SLEET_X(name, value, text, bytes) name = value,

@@ -79,6 +79,27 @@ static inline void control_default_path(char *out, size_t cap, uid_t user)
         snprintf(out, cap, "/tmp/sleet-%u.sock", (unsigned)user);
 }
 
+/* The word of an element type and back; NULL, 0 where there is none. */
+static inline const char *control_dtype_text(sleet_dtype dtype)
+{
+#define SLEET_X(name, value, text, bytes)                                                   \
+    if (dtype == name)                                                                      \
+        return text;
+    SLEET_DTYPE_MAP(SLEET_X)
+#undef SLEET_X
+    return NULL;
+}
+
+static inline int control_dtype_of(const char *word)
+{
+#define SLEET_X(name, value, text, bytes)                                                   \
+    if (strcmp(word, text) == 0)                                                            \
+        return name;
+    SLEET_DTYPE_MAP(SLEET_X)
+#undef SLEET_X
+    return 0;
+}
+
 /* Percent-encode `name` into CONTROL_NAME_MAX bytes. */
 static inline void control_encode(char out[CONTROL_NAME_MAX], const char *name)
 {

@@ -46,7 +46,7 @@ int sleet_set_add(sleet_set *set, const char *name, sleet_dtype dtype, uint64_t 
         return client_fail(ctx, SLEET_ESTATE, "set %s is registered already", set->name);
     if (!name_ok(name))
         return client_fail(ctx, SLEET_EINVAL, "a tensor's name has 1 to %d bytes", SLEET_NAME_MAX);
-    if (dtype != SLEET_F32)
+    if (!control_dtype_text(dtype))
         return client_fail(ctx, SLEET_EINVAL, "tensor %s: unknown dtype %d", name, (int)dtype);
     if (count > ELEMENTS_MAX)
         return client_fail(ctx, SLEET_ELIMIT, "tensor %s: %" PRIu64 " elements are too many", name,
@@ -112,7 +112,8 @@ int sleet_set_register(sleet_set *set)
     int error = client_call(ctx, until, text, "set %s model", name);
     for (uint32_t i = 0; i < set->count && !error; i++) {
         control_encode(name, set->tensors[i].name);
-        error = client_call(ctx, until, text, "tensor %s f32 %" PRIu64, name, set->tensors[i].count);
+        error = client_call(ctx, until, text, "tensor %s %s %" PRIu64, name,
+                            control_dtype_text(set->tensors[i].dtype), set->tensors[i].count);
     }
     if (!error)
         error = client_call(ctx, client_now() + CLIENT_REPLY_NS + (int64_t)set->half, text,

@@ -173,6 +173,10 @@ static void recv_data(engine *e, struct member *m, const uint8_t *body, size_t l
         e->counters.stale++;
         return;
     }
+    if (r->number_of[fragment] == NOT_DUE) {
+        e->counters.corrupt++;
+        return;
+    }
     if (d.phase == PHASE_GATHER)
         set_join_served(s, r, &env, e->now);
     int rank = rank_of(r, m);

@@ -59,7 +59,7 @@ static void on_event(sim *s, uint32_t node, const engine_event *e, void *arg)
         c->on_report(c, node, c->on_report_arg);
 }
 
-static bool allocate(cluster *c, const uint64_t *counts, uint32_t tensors)
+static bool allocate(cluster *c, const uint64_t *counts, uint32_t tensors, uint32_t state_tensors)
 {
     c->tensors = tensors;
     c->tensor = calloc(tensors, sizeof *c->tensor);
@@ -69,7 +69,7 @@ static bool allocate(cluster *c, const uint64_t *counts, uint32_t tensors)
         return false;
     for (uint32_t i = 0; i < tensors; i++) {
         snprintf(c->tensor[i].name, sizeof c->tensor[i].name, "t%u", i);
-        c->tensor[i].dtype = SLEET_F32;
+        c->tensor[i].dtype = i + state_tensors >= tensors ? SLEET_F32_STATE : SLEET_F32;
         c->tensor[i].count = counts[i];
         c->elements += counts[i];
     }
@@ -91,7 +91,7 @@ cluster *cluster_new(const struct sim_config *config, const uint64_t *counts, ui
     c->sim = sim_new(config);
     c->nodes = config->nodes;
     c->trainers = calloc(config->nodes + 1u, sizeof *c->trainers);
-    bool ok = c->sim && c->trainers && tensors > 0 && allocate(c, counts, tensors);
+    bool ok = c->sim && c->trainers && tensors > 0 && allocate(c, counts, tensors, config->state_tensors);
     for (uint32_t i = 0; ok && i < config->nodes; i++)
         ok = cluster_register(c, i) == SLEET_OK;
     if (!ok) {

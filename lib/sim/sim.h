@@ -26,6 +26,7 @@ struct sim_config {
     uint32_t merge_rounds;              /* likewise */
     double clip;           /* likewise */
     uint32_t window, absent_rounds;                /* as in engine_config, 0: default */
+    uint32_t state_tensors; /* of a cluster's set: the last so many are f32-state */
     sleet_duration budget_min, budget_max, budget_first, join_wait, ping; /* likewise */
     log_sink log;
 };

@@ -15,6 +15,7 @@
     X(numbers) \
     X(partition) \
     X(pace) \
+    X(refresh) \
     X(rounds) \
     X(rps) \
     X(session) \

@@ -37,12 +37,12 @@ void set_copy_fragment(const struct set *s, uint32_t fragment, const void *const
  * while they may be read; a slice a call, true when all is done. */
 static bool wind_up(struct set *s, struct round *r, const struct env *e)
 {
-    bool whole = r->got_n == s->layout.fragments && r->filled == s->layout.fragments;
-    if (whole && !r->withheld)
+    bool whole = r->got_n == r->due && r->filled == r->due;
+    if (whole && r->due == s->layout.fragments && !r->withheld)
         return true;
     for (uint32_t i = 0; i < SLICE_FRAGMENTS && r->wound_up < s->layout.fragments; i++) {
         uint32_t f = r->wound_up++;
-        if (!r->withheld)
+        if (!r->withheld && r->number_of[f] != NOT_DUE)
             owner_wind_up(s, r, e, f);
         if (r->held[f].weight == 0)
             set_copy_fragment(s, f, r->send, r->result);
@@ -105,7 +105,8 @@ static void take_lineage(struct set *s, const struct round *r, const struct env 
     s->apart.merged = false;
 }
 
-/* Contributors over nodes expected, the mean over the elements; own values count one. */
+/* Contributors over nodes expected, the mean over the elements; own values count one, and what
+ * is not due counts as covered. */
 static double coverage(const struct set *s, const struct round *r)
 {
     double present = 0, all = (double)s->layout.elements * r->expected;
@@ -115,7 +116,10 @@ static double coverage(const struct set *s, const struct round *r)
             const struct held *h = &r->held[ten->first + i];
             uint32_t last = (uint32_t)(ten->count % FRAGMENT_ELEMENTS);
             uint32_t n = i + 1 == ten->fragments && last ? last : FRAGMENT_ELEMENTS;
-            present += n * (h->weight > 0 ? (double)__builtin_popcountll(h->who) : 1.0);
+            if (r->number_of[ten->first + i] == NOT_DUE)
+                present += (double)n * r->expected;
+            else
+                present += n * (h->weight > 0 ? (double)__builtin_popcountll(h->who) : 1.0);
         }
     }
     return all > 0 && present < all ? present / all : 1.0;
@@ -128,7 +132,7 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
         return; /* set_expire() goes on */
     if (error == SLEET_OK && !r->withheld)
         held_merge(s, r);
-    bool whole = r->filled == s->layout.fragments, joins = !s->established;
+    bool whole = r->filled == r->due, joins = !s->established;
     if (!r->withheld)
         r->covered = coverage(s, r);
     bool little = covers_little(r) || (joins && !whole);

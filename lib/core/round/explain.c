@@ -52,6 +52,8 @@ bool set_explain(const struct set *s, const struct env *e, uint64_t number, engi
     for (uint32_t f = 0; r->joined && f < s->layout.fragments; f++) {
         uint32_t tensor, n;
         uint64_t offset, own = (uint64_t)1 << r->self;
+        if (r->number_of[f] == NOT_DUE)
+            continue;
         layout_locate(&s->layout, f, &tensor, &offset, &n);
         classify(x, r->held[f].weight > 0 ? r->held[f].who : own, tensor, offset, n);
     }

@@ -9,12 +9,20 @@ static void number_fragments(struct round *r, const struct layout *l)
 {
     uint32_t fill[SLEET_GROUP_MAX] = {0};
     owners_assign(&r->group, r->number, l->runs, r->owner_of_run);
-    for (uint32_t f = 0; f < l->fragments; f++)
-        r->lane[r->owner_of_run[f / RUN_FRAGMENTS]].share++;
+    for (uint32_t t = 0; t < l->n; t++) {
+        const struct tensor *ten = &l->tensors[t];
+        for (uint32_t f = ten->first; f < ten->first + ten->fragments; f++) {
+            r->number_of[f] = layout_due(ten, f, r->number) ? 0 : NOT_DUE;
+            r->due += r->number_of[f] != NOT_DUE;
+            r->lane[r->owner_of_run[f / RUN_FRAGMENTS]].share += r->number_of[f] != NOT_DUE;
+        }
+    }
     for (uint32_t i = 1; i < r->group.n; i++)
         r->lane[i].start = r->lane[i - 1].start + r->lane[i - 1].share;
     for (uint32_t f = 0; f < l->fragments; f++) {
         uint32_t o = r->owner_of_run[f / RUN_FRAGMENTS];
+        if (r->number_of[f] == NOT_DUE)
+            continue;
         r->number_of[f] = fill[o];
         r->frag[r->lane[o].start + fill[o]++] = f;
     }

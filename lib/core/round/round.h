@@ -22,6 +22,7 @@
 #include "wire/wire.h"
 
 #define ROUNDS_RING 8
+#define NOT_DUE UINT32_MAX /* of a fragment that this round leaves alone */
 #define SLICE_FRAGMENTS 2048 /* handled in one go where a whole set could take seconds */
 #define SET_HISTORY 64
 #define SET_UNTOLD 0x80
@@ -110,8 +111,9 @@ struct round {
     const void **send;
     void **result;
     uint8_t *owner_of_run;
-    uint32_t *frag;         /* all fragments grouped by owner rank */
-    uint32_t *number_of;    /* fragment -> number within its owner's share */
+    uint32_t *frag;         /* the fragments that are due, grouped by owner rank */
+    uint32_t due;           /* of them */
+    uint32_t *number_of;    /* fragment -> number within its owner's share; NOT_DUE */
     uint64_t *got;          /* fragments whose owner's commit is held */
     struct held *held;      /* per fragment: the commit in the result */
     struct extra *extra;    /* merged into it when the round closes */

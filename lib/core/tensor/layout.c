@@ -81,7 +81,7 @@ static uint32_t layout_hash(const struct layout *l)
 static int fill(struct layout *l, const char *const *names, const sleet_dtype *dtypes,
                 const uint64_t *counts)
 {
-    uint64_t next = 0;
+    uint64_t next = 0, due = 0; /* fragments; of those that every round averages */
     for (uint32_t i = 0; i < l->n; i++) {
         struct tensor *t = &l->tensors[i];
         uint8_t bytes[9 + 64];
@@ -98,7 +98,10 @@ static int fill(struct layout *l, const char *const *names, const sleet_dtype *d
         t->id = (uint32_t)XXH3_64bits(bytes, tensor_bytes(bytes, t, false));
         l->elements += counts[i];
         next += fragments;
+        due += dtypes[i] == SLEET_F32_STATE ? 0 : fragments;
     }
+    if (next && !due)
+        return SLEET_EINVAL; /* rounds of nothing keep nobody together */
     l->fragments = (uint32_t)next;
     l->runs = (uint32_t)(next / RUN_FRAGMENTS + (next % RUN_FRAGMENTS != 0));
     return index_ids(l);

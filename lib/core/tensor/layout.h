@@ -7,6 +7,7 @@
 #ifndef TENSOR_LAYOUT_H
 #define TENSOR_LAYOUT_H
 #include "sleet.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 #define FRAGMENT_ELEMENTS 288
@@ -31,13 +32,20 @@ struct layout {
 };
 
 /* Copies everything.  SLEET_OK; EINVAL (a name empty or too long, no tensor,
- * unknown dtype or payload), ENOMEM, EEXIST (two tensors with one name or id),
+ * nothing but state, unknown dtype or payload), ENOMEM, EEXIST (two tensors with one name or id),
  * ELIMIT (more than SLEET_TENSORS_MAX tensors or 2^32 - 1 fragments).  On
  * failure the layout is empty and needs no layout_fini(). */
 int layout_init(struct layout *, const char *name, sleet_payload, const char *const *names,
                 const sleet_dtype *, const uint64_t *counts, uint32_t n);
 /* Frees what layout_init() allocated and empties the layout; may be repeated. */
 void layout_fini(struct layout *);
+
+/* Whether a round averages the fragment: of a tensor of state one run in SLEET_REFRESH_ROUNDS. */
+static inline bool layout_due(const struct tensor *t, uint32_t fragment, uint64_t round)
+{
+    return t->dtype != SLEET_F32_STATE ||
+           fragment / RUN_FRAGMENTS % SLEET_REFRESH_ROUNDS == round % SLEET_REFRESH_ROUNDS;
+}
 
 /* Index of the tensor with that id, -1 if there is none. */
 int layout_find(const struct layout *, uint32_t tensor_id);
