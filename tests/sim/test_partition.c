@@ -499,7 +499,7 @@ static void a_short_cut_is_averaged(void)
                                     .seed = test_seed() + i,
                                     .link = link,
                                     .part_continue = true,
-                                    .merge_rounds = 60 + i};
+                                    .merge_rounds = 60 + i * 40 / test_repeats(40)};
         static struct job j;
         REQUIRE(launch(&j, &config));
         cut(&j, 0x07, true, true, &link);
