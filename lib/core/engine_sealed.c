@@ -16,14 +16,16 @@ static int judge(void *arg, const uint8_t key[KEY_BYTES], const struct wire_iden
     engine *e = arg;
     uint64_t id = key_node_id(key);
     const struct member *m = view_by_id(&e->view, id);
-    if (id == e->config.node_id || !engine_admits(e, id))
-        return -1;
+    if (id == e->config.node_id)
+        return GATE_OLD;
+    if (!engine_admits(e, id))
+        return GATE_BARRED;
     if (!m)
         return 0;
     const struct peer *p = m->peer;
     bool old = !fresh && p->boot_id == ident->boot_id && ident->stamp <= p->stamp;
     bool other = p->key_known && memcmp(p->key, key, KEY_BYTES) != 0;
-    return old || other ? -1 : (int)view_slot(&e->view, m);
+    return old || other ? GATE_OLD : (int)view_slot(&e->view, m);
 }
 
 bool sealed_init(engine *e, const engine_config *c)
@@ -165,6 +167,9 @@ static void recv_hello(engine *e, const sleet_addr *from, const uint8_t *body, s
     case GATE_ELEMENTS:
         refuse(e, from, r.index, CLOSE_ELEMENTS, "elements a fragment differ", WIRE_VERSION);
         return;
+    case GATE_DENIED:
+        refuse(e, from, r.index, CLOSE_DENIED, "the node is not let in (job.allow)", WIRE_VERSION);
+        return;
     case GATE_DROP:
         e->counters.foreign++;
         return;
@@ -206,6 +211,10 @@ static void recv_answer(engine *e, uint32_t index, const uint8_t *body, size_t l
     e->counters.accepted++;
     uint64_t id = key_node_id(key);
     const struct member *other = view_by_id(&e->view, id);
+    if (id == e->config.node_id && theirs.boot_id != e->config.boot_id && news(e, id))
+        LOG(&e->config.log, LOG_ERROR, FAULT_REMOTE, "node-key-twice", F_X("node", id),
+            F_U("peer", view_slot(&e->view, m)),
+            F_S("fix", "another node has a copy of this node's key: make a new one there"));
     if (id == e->config.node_id || (other && other != m)) {
         keypair_fini(&k);
         known_already(e, m, id);
@@ -225,6 +234,10 @@ static void recv_answer(engine *e, uint32_t index, const uint8_t *body, size_t l
 static void recv_done(engine *e, uint32_t index, const uint8_t *body, size_t len)
 {
     struct pending *p = gate_recv_done(e->gate, index, body, len, e->now);
+    if (p && !engine_admits(e, key_node_id(p->key))) {
+        refuse(e, &p->from, p->peer_index, CLOSE_DENIED, "the node is not let in (job.allow)", WIRE_VERSION);
+        return;
+    }
     struct member *m = p ? NULL : holder(e, index);
     const struct keypair *k = m ? peer_pair(m->peer, index) : NULL;
     if (p && adopt(e, p)) {
@@ -255,13 +268,17 @@ static void recv_refusal(engine *e, const sleet_addr *from, uint32_t index, cons
 {
     struct member *m = index ? holder(e, index) : view_at(&e->view, from);
     struct wire_close c;
-    bool ours = m && m->peer->offer && !m->peer->offer->answered &&
-                (!index || m->peer->offer->index == index);
+    bool ours = m && m->peer->offer && (!index || m->peer->offer->index == index);
     if (!ours || wire_close_decode(&c, body, len) != SLEET_OK) {
         e->counters.foreign++;
         return;
     }
     e->counters.accepted++;
+    if (m->peer->offer->answered && m->session) { /* XX: it knows only now whom it answered */
+        m->session = false;
+        view_set_alive(&e->view, m, false);
+        peer_drop(m->peer, e->gate);
+    }
     m->hello_at = time_add(e->now, SEC(2));
     m->hello_gap = SEC(2);
     member_timer(e, m);
@@ -270,6 +287,7 @@ static void recv_refusal(engine *e, const sleet_addr *from, uint32_t index, cons
             F_S("reason", c.reason == CLOSE_VERSION    ? "wire version differs"
                           : c.reason == CLOSE_JOB      ? "job differs"
                           : c.reason == CLOSE_ELEMENTS ? "elements a fragment differ"
+                          : c.reason == CLOSE_DENIED   ? "this node is not let in there (job.allow)"
                                                        : "closed"),
             F_U("version", c.version), F_U("elements", c.elements));
     m->refused = true;

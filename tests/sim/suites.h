@@ -19,6 +19,7 @@
     X(rounds) \
     X(rps) \
     X(session) \
+    X(strangers) \
     X(swim) \
     X(state) \
     X(trace)

@@ -20,16 +20,16 @@ static int judge(void *arg, const uint8_t key[KEY_BYTES], const struct wire_iden
     const struct side *s = arg;
     const struct peer *p = &s->peer;
     if (s->refuses)
-        return -1;
+        return GATE_BARRED;
     if (!p->key_known || memcmp(p->key, key, KEY_BYTES) != 0)
         return 0;
     bool old = !fresh && p->boot_id == ident->boot_id && ident->stamp <= p->stamp;
-    return old ? -1 : (int)s->slot;
+    return old ? GATE_OLD : (int)s->slot;
 }
 
 static void start(struct side *s, uint8_t who, uint64_t boot, const char *job, uint8_t job_byte)
 {
-    uint8_t job_key[32] = {job_byte, 77}, secret[32] = {who, 1}, seed[32] = {who, 2, (uint8_t)boot};
+    uint8_t job_key[32] = {job_byte, 77}, secret[32] = {0, who}, seed[32] = {who, 2, (uint8_t)boot};
     struct gate_config c = {job, 288, boot, job_key, secret, seed};
     memset(s, 0, sizeof *s);
     s->gate = gate_new(&c, now);
@@ -375,14 +375,14 @@ static void another_key_has_another_mac(void)
     finish(s);
 }
 
-static void who_is_not_let_in_gets_no_answer(void)
+static void who_is_not_let_in_gets_no_keys(void)
 {
     struct side s[2];
     struct gate_reply r;
     both(s);
     know_each_other(s);
     s[1].refuses = true;
-    CHECK_EQ(offer(&s[0], &s[1], &r), GATE_DROP);
+    CHECK_EQ(offer(&s[0], &s[1], &r), GATE_DENIED);
     finish(s);
 }
 
@@ -509,7 +509,7 @@ TEST_SUITE(peer) = {
     TEST(forged_datagrams_move_nothing),
     TEST(another_job_is_refused),
     TEST(another_key_has_another_mac),
-    TEST(who_is_not_let_in_gets_no_answer),
+    TEST(who_is_not_let_in_gets_no_keys),
     TEST(a_flood_gets_cookies),
     TEST(a_lost_handshake_is_made_anew),
     TEST(doubts_a_key_that_is_not_answered),

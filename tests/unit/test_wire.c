@@ -226,7 +226,7 @@ static const struct bound {
     {WIRE_GROUP, 8, 1, 255, false},    {WIRE_GROUP, 9, 1, 1, false},
     {WIRE_GROUP, 11, 1, 1, false},     {WIRE_GROUP, 20, 8, 1, false},
     {WIRE_CLOSE, 0, 1, 0, false},      {WIRE_CLOSE, 0, 1, 1, true},
-    {WIRE_CLOSE, 0, 1, 5, true},       {WIRE_CLOSE, 0, 1, 6, false},
+    {WIRE_CLOSE, 0, 1, 6, true},       {WIRE_CLOSE, 0, 1, 7, false},
     {WIRE_CLOSE, 1, 1, 9, true},
 };
 

@@ -177,8 +177,8 @@ static struct pending *same_offer(struct gate *g, const struct wire_offer *o)
     return NULL;
 }
 
-/* The Noise messages of a HELLO and its answer. */
-static bool answer(struct gate *g, struct pending *p, const struct wire_offer *o, sleet_time now)
+/* The Noise messages of a HELLO and its answer; 0, or GATE_OLD or GATE_BARRED. */
+static int answer(struct gate *g, struct pending *p, const struct wire_offer *o, sleet_time now)
 {
     uint8_t secret[NOISE_KEY_BYTES], ident[WIRE_IDENT_BYTES], message[WIRE_ANSWER_MAX];
     struct wire_answer a = {.pattern = o->pattern, .noise = message};
@@ -189,21 +189,22 @@ static bool answer(struct gate *g, struct pending *p, const struct wire_offer *o
     gate_begin(g, &p->noise, false, o, secret, NULL);
     sodium_memzero(secret, sizeof secret);
     if (!noise_read(&p->noise, o->noise, wire_offer_noise(o->pattern), ident, sizeof ident, &len))
-        return false;
+        return GATE_OLD;
     if (o->pattern == NOISE_IKPSK2) {
-        if (wire_ident_decode(&p->theirs, ident, len) != SLEET_OK || p->theirs.index != o->index ||
-            (slot = g->judge(g->judge_arg, p->noise.rs, &p->theirs, false)) < 0)
-            return false;
+        if (wire_ident_decode(&p->theirs, ident, len) != SLEET_OK || p->theirs.index != o->index)
+            return GATE_OLD;
+        if ((slot = g->judge(g->judge_arg, p->noise.rs, &p->theirs, false)) < 0)
+            return slot;
     } else if (len) {
-        return false;
+        return GATE_OLD;
     }
     p->index = ours.index = gate_index(g, (uint32_t)slot);
     if (!p->index)
-        return false;
+        return GATE_OLD;
     wire_ident_encode(ident, sizeof ident, &ours);
     noise_write(&p->noise, message, sizeof message, ident, sizeof ident);
     p->answer_len = wire_answer_encode(p->answer, sizeof p->answer, &a);
-    return p->answer_len != 0;
+    return p->answer_len ? 0 : GATE_OLD;
 }
 
 static void make_pair(struct gate *g, struct pending *p, sleet_time now)
@@ -265,9 +266,10 @@ enum gate_verdict gate_recv_offer(struct gate *g, const sleet_addr *from, const 
     fresh.peer_index = o.index;
     fresh.waits = o.pattern == NOISE_XXPSK3;
     memcpy(fresh.e, o.noise, sizeof fresh.e);
-    if (!answer(g, &fresh, &o, now)) {
+    int refused = answer(g, &fresh, &o, now);
+    if (refused) {
         gate_release(g, fresh.index);
-        return GATE_DROP;
+        return refused == GATE_BARRED ? GATE_DENIED : GATE_DROP;
     }
     p = place(g);
     *p = fresh;
@@ -290,8 +292,8 @@ struct pending *gate_recv_done(struct gate *g, uint32_t index, const uint8_t *bo
     struct noise copy = p->noise;
     if (!noise_read(&copy, body, len, ident, sizeof ident, &n) ||
         wire_ident_decode(&theirs, ident, n) != SLEET_OK || theirs.index != p->peer_index ||
-        g->judge(g->judge_arg, copy.rs, &theirs, true) < 0)
-        return NULL;
+        g->judge(g->judge_arg, copy.rs, &theirs, true) == GATE_OLD)
+        return NULL; /* who is barred is told so by the caller */
     p->noise = copy;
     p->theirs = theirs;
     make_pair(g, p, now);

@@ -20,6 +20,8 @@
 #define GATE_BURST 128     /* handshakes without a cookie: so many at once, */
 #define GATE_A_SECOND 256  /* then so many a second */
 
+enum { GATE_OLD = -1, GATE_BARRED = -2 };
+
 /* A HELLO that was answered. */
 struct pending {
     uint32_t index; /* this node's; 0: free */
@@ -49,7 +51,7 @@ struct gate {
     uint16_t rows[GATE_ROWS];          /* slots; GATE_ROWS: taken, none yet */
     struct pending pending[GATE_PENDING_MAX];
     /* Whether a node with that key may have a session now, and its slot, 0 if it has none;
-     * negative: it may not.  `fresh`: what it sent answers this node, so that it is no replay,
+     * GATE_OLD: it says nothing new; GATE_BARRED: it may not.  `fresh`: what it sent answers this node, so that it is no replay,
      * whatever its stamp: another handshake may have ended since that was written. */
     int (*judge)(void *arg, const uint8_t key[KEY_BYTES], const struct wire_ident *, bool fresh);
     void *judge_arg;
@@ -93,7 +95,8 @@ enum gate_verdict {
     GATE_COOKIE,   /* send COOKIE */
     GATE_JOB,      /* send CLOSE: another job */
     GATE_ELEMENTS, /* send CLOSE: another fragment size */
-    GATE_DROP,     /* send nothing: not for this node, not let in, old, or too many */
+    GATE_DENIED,   /* send CLOSE: not let in */
+    GATE_DROP,     /* send nothing: not for this node, old, or too many */
     GATE_CORRUPT   /* send nothing: not a HELLO */
 };
 

@@ -329,7 +329,7 @@ int wire_group_decode(struct wire_group *g, const uint8_t *p, size_t n)
 size_t wire_close_encode(uint8_t *out, size_t cap, const struct wire_close *c)
 {
     byte_writer w = writer_of(out, cap);
-    if (c->reason < CLOSE_LEAVE || c->reason > CLOSE_SESSION)
+    if (c->reason < CLOSE_LEAVE || c->reason > CLOSE_DENIED)
         return 0;
     put_u8(&w, c->reason);
     put_u8(&w, c->version);
@@ -343,5 +343,5 @@ int wire_close_decode(struct wire_close *c, const uint8_t *p, size_t n)
     c->reason = get_u8(&r);
     c->version = get_u8(&r);
     c->elements = get_u16(&r);
-    return verdict_of(get_done(&r) && c->reason >= CLOSE_LEAVE && c->reason <= CLOSE_SESSION);
+    return verdict_of(get_done(&r) && c->reason >= CLOSE_LEAVE && c->reason <= CLOSE_DENIED);
 }

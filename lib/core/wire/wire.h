@@ -159,7 +159,7 @@ struct wire_group {
     struct wire_member members[SLEET_GROUP_MAX]; /* node ids ascending */
 };
 
-enum { CLOSE_LEAVE = 1, CLOSE_VERSION, CLOSE_JOB, CLOSE_ELEMENTS, CLOSE_SESSION };
+enum { CLOSE_LEAVE = 1, CLOSE_VERSION, CLOSE_JOB, CLOSE_ELEMENTS, CLOSE_SESSION, CLOSE_DENIED };
 
 struct wire_close {
     uint8_t reason, version; /* CLOSE_LEAVE ... */
