@@ -238,6 +238,7 @@ static bool prepare(struct play *p)
 {
     struct sim_config config = {.nodes = (uint32_t)p->s->nodes,
                                 .seeds = (uint32_t)p->s->seeds,
+                                .sealed = p->s->sealed,
                                 .seed = (uint64_t)p->s->seed,
                                 .rate_bps = (uint64_t)(p->s->rate_mbit * 1e6)};
     if (!trainers_open(p))
