@@ -112,10 +112,16 @@ static void installed(engine *e, struct member *m, struct keypair *k, const uint
     member_timer(e, m);
 }
 
-/* Whoever was answered has the keys. */
-static struct member *adopt(engine *e, struct pending *p)
+/* Whoever was answered has the keys; what shows that came from `from`.  Only where that is the
+ * address that was answered is the node known to be there: who can read a HELLO can send it
+ * on from an address of his own. */
+static struct member *adopt(engine *e, struct pending *p, const sleet_addr *from)
 {
     uint64_t id = key_node_id(p->key);
+    bool there = addr_equal(from, &p->from);
+    const struct member *known = view_by_id(&e->view, id);
+    if (!there && (!known || !known->session))
+        return NULL;
     struct member *m = engine_admits(e, id) ? member_for(e, id, &p->from) : NULL;
     struct wire_ident theirs = p->theirs;
     uint8_t key[KEY_BYTES];
@@ -126,8 +132,8 @@ static struct member *adopt(engine *e, struct pending *p)
                 F_S("reason", "no room for another member"));
         return NULL;
     }
-    if (!addr_equal(&m->addr, &p->from))
-        view_move(&e->view, m, &p->from); /* where the answer was received */
+    if (there && !addr_equal(&m->addr, from))
+        view_move(&e->view, m, from);
     memcpy(key, p->key, KEY_BYTES);
     gate_take(p, &k);
     installed(e, m, &k, key, &theirs);
@@ -231,7 +237,7 @@ static void recv_answer(engine *e, uint32_t index, const uint8_t *body, size_t l
     installed(e, m, &k, key, &theirs);
 }
 
-static void recv_done(engine *e, uint32_t index, const uint8_t *body, size_t len)
+static void recv_done(engine *e, const sleet_addr *from, uint32_t index, const uint8_t *body, size_t len)
 {
     struct pending *p = gate_recv_done(e->gate, index, body, len, e->now);
     if (p && !engine_admits(e, key_node_id(p->key))) {
@@ -240,7 +246,7 @@ static void recv_done(engine *e, uint32_t index, const uint8_t *body, size_t len
     }
     struct member *m = p ? NULL : holder(e, index);
     const struct keypair *k = m ? peer_pair(m->peer, index) : NULL;
-    if (p && adopt(e, p)) {
+    if (p && adopt(e, p, from)) {
         e->counters.accepted++;
     } else if (k && time_since(e->now, k->born) < GATE_PENDING_LIFE) {
         e->counters.accepted++; /* repeated: our PING was lost */
@@ -326,7 +332,7 @@ static void recv_handshake(engine *e, const sleet_addr *from, const struct wire_
         recv_answer(e, h->index, body, body_len);
         return;
     case WIRE_HELLO_DONE:
-        recv_done(e, h->index, body, body_len);
+        recv_done(e, from, h->index, body, body_len);
         return;
     case WIRE_COOKIE:
         recv_cookie(e, h->index, body, body_len);
@@ -412,7 +418,7 @@ static void recv_sealed(engine *e, const sleet_addr *from, const struct wire_hea
         return;
     }
     if (p) {
-        m = adopt(e, p);
+        m = adopt(e, p, from);
         k = m ? peer_pair(m->peer, h->index) : NULL;
     }
     if (!k) {

@@ -347,6 +347,37 @@ static void a_forged_address_gets_three_times_what_it_gave(void)
     close_duo();
 }
 
+/* A HELLO for new keys is taken off the wire and sent on from elsewhere, its answer handed back:
+ * the session has new keys and its old address. */
+static void a_forged_hello_moves_nobody(void)
+{
+    sleet_addr forged = stranger(7);
+    REQUIRE(open_duo("job", "job", 1, 1));
+    pump_duo(SEC(115));
+    CHECK(alive(0) == 2);
+    do {
+        duo.cut[1] = false;
+        pump_duo(MS(1));
+        duo.last_len = 0;
+        duo.cut[1] = true;
+        send_all(1);
+        if (duo.last_len && (duo.last[0] & 15) != WIRE_HELLO)
+            engine_recv(duo.e[0], &duo.addr[1], duo.last, duo.last_len, duo.now);
+    } while (duo.now.ns < SEC(1130) && (!duo.last_len || (duo.last[0] & 15) != WIRE_HELLO));
+    REQUIRE((duo.last[0] & 15) == WIRE_HELLO);
+    engine_recv(duo.e[0], &forged, duo.last, duo.last_len, duo.now);
+    send_all(0);
+    CHECK_EQ(duo.reply[0] & 15, WIRE_HELLO_ACK);
+    engine_recv(duo.e[1], &duo.addr[0], duo.reply, duo.reply_len, duo.now);
+    duo.cut[1] = false;
+    uint64_t strange = duo.strange[0];
+    pump_duo(SEC(5));
+    CHECK_EQ(duo.strange[0], strange);
+    CHECK_EQ(duo.moved, 0);
+    CHECK(alive(0) == 2 && alive(1) == 2);
+    close_duo();
+}
+
 /* With the job's key but not on the list of nodes: told so, once it has said who it is. */
 static void who_is_not_allowed_gets_no_session(void)
 {
@@ -382,6 +413,7 @@ TEST_SUITE(strangers) = {
     TEST(another_make_is_told_so),
     TEST(a_flood_gets_no_more_than_it_gives),
     TEST(a_forged_address_gets_three_times_what_it_gave),
+    TEST(a_forged_hello_moves_nobody),
     TEST(who_is_not_allowed_gets_no_session),
     TEST_END,
 };

@@ -286,6 +286,25 @@ static void new_keys_leave_no_gap(void)
     finish(s);
 }
 
+/* Two handshakes end, and nothing that this side seals then arrives: what the other side
+ * seals, with the keys that it is sure of, is still understood. */
+static void sure_keys_outlast_unsure_ones(void)
+{
+    struct side s[2];
+    struct gate_reply r;
+    both(s);
+    CHECK(meet(&s[0], &s[1]));
+    for (unsigned i = 0; i < 2; i++) {
+        now = time_add(now, PEER_OFFER_LIFE);
+        CHECK_EQ(offer(&s[0], &s[1], &r), GATE_ANSWER);
+        CHECK(take_answer(&s[0], &s[1], &r));
+        CHECK(passes(&s[1], &s[0]));
+    }
+    CHECK(passes(&s[0], &s[1]));
+    CHECK(passes(&s[1], &s[0]));
+    finish(s);
+}
+
 static void old_keys_are_void(void)
 {
     struct side s[2];
@@ -504,6 +523,7 @@ TEST_SUITE(peer) = {
     TEST(an_old_hello_is_worth_nothing),
     TEST(both_begin_at_once),
     TEST(new_keys_leave_no_gap),
+    TEST(sure_keys_outlast_unsure_ones),
     TEST(old_keys_are_void),
     TEST(counters_come_once_and_below_the_bound),
     TEST(forged_datagrams_move_nothing),

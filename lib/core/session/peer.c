@@ -172,8 +172,12 @@ bool peer_install(struct peer *p, struct gate *g, struct keypair *k, const uint8
         p->stamp = theirs->stamp;
     p->unanswered = 0;
     bool keep = keypair_there(&p->current) && !keypair_stale(&p->current, now) && loses(k, &p->current);
-    pair_drop(&p->previous, g);
-    p->previous = keep ? *k : p->current;
+    if (!keep && keypair_there(&p->current) && !p->current.confirmed && p->previous.confirmed) {
+        pair_drop(&p->current, g); /* the peer may have none but the one before */
+    } else {
+        pair_drop(&p->previous, g);
+        p->previous = keep ? *k : p->current;
+    }
     if (!keep)
         p->current = *k;
     memset(k, 0, sizeof *k);
