@@ -46,6 +46,24 @@ static sleet_addr stranger(uint32_t number)
     return a;
 }
 
+/* With `allow` only that node is let in. */
+static engine *make(uint32_t i, const char *job, uint8_t key, bool lists_other, const uint64_t *allow)
+{
+    engine_config config = {.boot_id = i + 100,
+                            .seed = test_seed(),
+                            .security = ENGINE_SEALED,
+                            .job_key = {key},
+                            .node_secret = {0, (uint8_t)(i + 1)},
+                            .secret_seed = {(uint8_t)(i + 1), (uint8_t)test_seed()},
+                            .peers = &duo.addr[1 - i],
+                            .peer_count = lists_other,
+                            .allow = allow,
+                            .allow_count = allow != NULL,
+                            .log = {count_event, duo.said[i]}};
+    snprintf(config.job, sizeof config.job, "%s", job);
+    return engine_new(&config, duo.now);
+}
+
 static bool open_duo(const char *job0, const char *job1, uint8_t key0, uint8_t key1)
 {
     const char *jobs[2] = {job0, job1};
@@ -56,21 +74,17 @@ static bool open_duo(const char *job0, const char *job1, uint8_t key0, uint8_t k
         duo.addr[i] = (sleet_addr){.ip = {0xfd}, .port = 7000};
         duo.addr[i].ip[15] = (uint8_t)(i + 1);
     }
-    for (uint32_t i = 0; i < 2; i++) {
-        engine_config config = {.boot_id = i + 100,
-                                .seed = test_seed(),
-                                .security = ENGINE_SEALED,
-                                .job_key = {keys[i]},
-                                .node_secret = {0, (uint8_t)(i + 1)},
-                                .secret_seed = {(uint8_t)(i + 1), (uint8_t)test_seed()},
-                                .peers = &duo.addr[1 - i],
-                                .peer_count = 1,
-                                .log = {count_event, duo.said[i]}};
-        snprintf(config.job, sizeof config.job, "%s", jobs[i]);
-        if (!(duo.e[i] = engine_new(&config, duo.now)))
-            return false;
-    }
-    return true;
+    for (uint32_t i = 0; i < 2; i++)
+        duo.e[i] = make(i, jobs[i], keys[i], true, NULL);
+    return duo.e[0] && duo.e[1];
+}
+
+/* Another node 0, which lists nobody: node 1 begins whatever is begun. */
+static bool replace_first(const uint64_t *allow)
+{
+    engine_free(duo.e[0]);
+    duo.e[0] = make(0, "job", 1, false, allow);
+    return duo.e[0] != NULL;
 }
 
 static void close_duo(void)
@@ -322,7 +336,13 @@ static void a_forged_address_gets_three_times_what_it_gave(void)
 {
     sleet_addr forged = stranger(7);
     uint64_t gave = 0;
+    engine_tensor t = {"weights", SLEET_F32, 100};
     REQUIRE(open_duo("job", "job", 1, 1));
+    for (unsigned i = 0; i < 3; i++) { /* its PINGs are three times as long as node 1's */
+        char name[] = {"set0"};
+        name[3] = (char)('0' + i);
+        CHECK(engine_register(duo.e[0], name, SLEET_MODEL, &t, 1, duo.now) >= 0);
+    }
     pump_duo(SEC(3));
     CHECK(alive(0) == 2);
     duo.cut[1] = true;
@@ -352,7 +372,7 @@ static void a_forged_address_gets_three_times_what_it_gave(void)
 static void a_forged_hello_moves_nobody(void)
 {
     sleet_addr forged = stranger(7);
-    REQUIRE(open_duo("job", "job", 1, 1));
+    REQUIRE(open_duo("job", "job", 1, 1) && replace_first(NULL));
     pump_duo(SEC(115));
     CHECK(alive(0) == 2);
     do {
@@ -383,18 +403,9 @@ static void who_is_not_allowed_gets_no_session(void)
 {
     struct other o;
     uint8_t dgram[ENGINE_DATAGRAM_MAX];
-    uint64_t allowed[] = {12345};
-    REQUIRE(open_duo("job", "job", 1, 1));
-    engine_free(duo.e[0]);
-    engine_config config = {.boot_id = 1, .job = "job", .security = ENGINE_SEALED, .job_key = {1},
-                            .node_secret = {0, 1}, .secret_seed = {4}, .allow = allowed,
-                            .allow_count = 1, .log = {count_event, duo.said[0]}};
-    duo.e[0] = engine_new(&config, duo.now);
-    REQUIRE(duo.e[0] && open_other(&o, 60, 288));
-    memcpy(o.peer.key, (uint8_t[32]){0}, 32);
-    struct noise_keypair pair;
-    noise_pair(&pair, config.node_secret);
-    memcpy(o.peer.key, pair.public_key, 32);
+    uint64_t allowed = 12345;
+    REQUIRE(open_duo("job", "job", 1, 1) && replace_first(&allowed) && open_other(&o, 60, 288));
+    key_public(o.peer.key, (uint8_t[32]){0, 1});
     o.peer.key_known = true; /* IK: it says who it is at once */
     hears(&o, dgram, hello_of(&o, 1, dgram));
     CHECK_EQ(duo.reply[0], 1 << 4 | WIRE_CLOSE);
