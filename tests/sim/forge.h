@@ -86,4 +86,27 @@ static inline void finish(cluster *c)
     CHECK(ledger_balances(c));
     cluster_free(c);
 }
+
+/* ---- what was heard on the way, to be sent again ---- */
+
+#define KEPT 4096
+
+struct tape {
+    struct sim_datagram *kept;
+    uint32_t n;
+};
+
+static inline void record(sim *s, const struct sim_datagram *d, void *arg)
+{
+    struct tape *t = arg;
+    t->kept[t->n++ % KEPT] = *d;
+    sim_relay(s, d, 0);
+}
+
+static inline void play(cluster *c, const struct tape *t)
+{
+    uint32_t n = t->n < KEPT ? t->n : KEPT;
+    for (uint32_t i = 0; i < n; i++)
+        sim_relay(cluster_sim(c), &t->kept[i], US(i));
+}
 #endif

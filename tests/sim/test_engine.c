@@ -119,6 +119,15 @@ static void sizes(void)
     averages_rightly(3, several, sizeof several / sizeof several[0]);
 }
 
+/* Around every power of two. */
+static void sizes_sweep(void)
+{
+    for (uint64_t power = 1; power <= 1u << 16; power *= 2)
+        for (uint64_t n = power - 1; n <= power + 1; n++)
+            if (n > 0)
+                averages_rightly(2, &n, 1);
+}
+
 /* There is nothing to wait for, nor to miss: also for one that does more rounds than the others. */
 static void a_set_of_nothing_ends_at_once(void)
 {
@@ -451,6 +460,7 @@ TEST_SUITE(engine) = {
     TEST(a_clean_link_loses_nothing),
     TEST(alone_then_two_then_alone),
     TEST(sizes),
+    TEST(sizes_sweep),
     TEST(a_set_of_nothing_ends_at_once),
     TEST(numbers_of_nodes),
     TEST(a_nan_is_left_out),

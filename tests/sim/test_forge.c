@@ -2,13 +2,11 @@
  * datagrams.  What is damaged by chance is dropped and counted, and the results are the same
  * bits; what carries a right tag (`security = none`) may cost values and the job's coherence,
  * never a call past its deadline, nor memory. */
-#include "engine_internal.h"
 #include "forge.h"
 #include <malloc.h>
 
 #define HEAP_SLACK (1u << 20) /* bytes: the rounds of a window */
-#define KEPT 4096
-#define COUNTER_AT 8 /* byte of the outer header */
+#define COUNTER_AT 8          /* byte of the outer header */
 
 /* ---- damage: each datagram is preceded by damaged copies ------------------- */
 
@@ -275,25 +273,6 @@ static void reversed_shares_give_the_same_bits(void)
 
 /* ---- replays: kept and sent again later, in and out of the window ----------- */
 
-struct tape {
-    struct sim_datagram *kept;
-    uint32_t n;
-};
-
-static void record(sim *s, const struct sim_datagram *d, void *arg)
-{
-    struct tape *t = arg;
-    t->kept[t->n++ % KEPT] = *d;
-    sim_relay(s, d, 0);
-}
-
-static void play(cluster *c, const struct tape *t)
-{
-    uint32_t n = t->n < KEPT ? t->n : KEPT;
-    for (uint32_t i = 0; i < n; i++)
-        sim_relay(cluster_sim(c), &t->kept[i], US(i));
-}
-
 static void replays_change_nothing(void)
 {
     sleet_rng rng = {test_seed()};
@@ -335,47 +314,64 @@ static void replays_change_nothing(void)
     free(t.kept);
 }
 
-/* ---- the lower half of the round's number wraps ------------------------------ */
+/* ---- a sealed node and those who have no key ---------------------------------- */
 
-/* Every node believes that it has closed round `number`, and that the others have. */
-static void move_to_round(cluster *c, uint64_t number)
+#define STRANGE 1000000u
+
+/* Noise, or what was heard on the way, damaged, from here or there. */
+static void make_strange(struct sim_datagram *d, const struct tape *t, sleet_rng *rng)
 {
-    for (uint32_t i = 0; i < FORGE_NODES; i++) {
-        engine *e = sim_engine(cluster_sim(c), i);
-        struct set *s = &e->sets[cluster_set(c, i)];
-        struct env env = engine_env(e);
-        for (uint32_t slot = 0; slot < ROUNDS_RING; slot++)
-            set_retire(s, &env, slot);
-        s->own_round = number;
-        for (uint32_t k = 1; k < e->view.n; k++) {
-            struct member_set now = e->members[k].sets[s->handle];
-            now.round = now.round_as_of = number;
-            now.closed = true;
-            view_learn(&e->view, &e->members[k], (uint32_t)s->handle, &now);
-        }
+    *d = t->kept[rng_below(rng, t->n < KEPT ? t->n : KEPT)];
+    uint32_t kind = rng_below(rng, 4);
+    if (kind == 0)
+        d->len = 1 + rng_below(rng, 1400);
+    for (uint32_t i = 0; kind == 0 && i < d->len; i += 8) {
+        uint64_t noise = rng_next(rng);
+        memcpy(d->data + i, &noise, 8);
     }
+    if (kind == 1)
+        d->len = 1 + rng_below(rng, d->len);
+    d->data[rng_below(rng, d->len)] ^= (uint8_t)(1 + rng_below(rng, 255));
+    if (kind == 3)
+        forge_retag(d);
+    if (rng_below(rng, 2))
+        d->seen.ip[15] = (uint8_t)(100 + rng_below(rng, 100));
 }
 
-static void rounds_go_past_2_32(void)
+/* A million of them: not a byte of memory, not one answer, and rounds as before. */
+static void strangers_cost_a_sealed_node_nothing(void)
 {
-    static const uint64_t starts[] = {0x7ffffffd, 0xfffffffd, 0x1fffffffd};
+    static struct sim_datagram d;
+    static engine_burst burst;
     sleet_rng rng = {test_seed()};
-    for (unsigned k = 0; k < 3; k++) {
-        struct tape t = {.kept = calloc(KEPT, sizeof *t.kept)};
-        cluster *c = forged_cluster(false);
-        REQUIRE(c && t.kept);
-        cluster_idle(c, MS(100));
-        move_to_round(c, starts[k]);
-        sim_on_datagram(cluster_sim(c), record, &t);
-        for (int i = 0; i < 10; i++)
-            CHECK(exact_round(c, &rng));
-        CHECK_EQ(cluster_report(c, 0)->report.round, starts[k] + 10);
-        play(c, &t); /* from before the wrap as well */
-        for (int i = 0; i < 5; i++)
-            CHECK(exact_round(c, &rng));
-        finish(c);
-        free(t.kept);
+    struct tape t = {.kept = calloc(KEPT, sizeof *t.kept)};
+    cluster *c = forged_cluster(true);
+    REQUIRE(c && t.kept);
+    sim_on_datagram(cluster_sim(c), record, &t);
+    while (t.n < KEPT)
+        CHECK(exact_round(c, &rng));
+    sim_on_datagram(cluster_sim(c), NULL, NULL);
+    cluster_idle(c, MS(10));
+    engine *e = sim_engine(cluster_sim(c), 0);
+    engine_counters before, after;
+    uint32_t many = test_repeats(STRANGE);
+    uint64_t answers = 0;
+    engine_get_counters(e, &before);
+    size_t heap = mallinfo2().uordblks;
+    for (uint32_t i = 0; i < many; i++) {
+        make_strange(&d, &t, &rng);
+        engine_recv(e, &d.seen, d.data, d.len, sim_now(cluster_sim(c)));
+        answers += i % 64 == 0 && engine_send(e, &burst, sim_now(cluster_sim(c))) > 0;
     }
+    answers += engine_send(e, &burst, sim_now(cluster_sim(c))) > 0;
+    CHECK_EQ(mallinfo2().uordblks, heap);
+    CHECK_EQ(answers, 0);
+    engine_get_counters(e, &after);
+    CHECK_EQ(after.in - before.in, many);
+    CHECK_EQ(after.corrupt + after.foreign - before.corrupt - before.foreign, many);
+    CHECK(exact_round(c, &rng));
+    finish(c);
+    free(t.kept);
 }
 
 TEST_SUITE(forge) = {
@@ -388,6 +384,6 @@ TEST_SUITE(forge) = {
     TEST(a_hundredfold_counts_once),
     TEST(reversed_shares_give_the_same_bits),
     TEST(replays_change_nothing),
-    TEST(rounds_go_past_2_32),
+    TEST(strangers_cost_a_sealed_node_nothing),
     TEST_END,
 };

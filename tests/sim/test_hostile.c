@@ -4,7 +4,7 @@
 #include "wire/wire.h"
 #include <malloc.h>
 
-#define FORGED 100000u
+#define FORGED 1000000u
 #define SAMPLES 256u
 #define ELEMENTS 700u
 #define HEAP_SLACK 65536u /* bytes: the rounds of one window open or not; 1 byte a datagram is more */

@@ -105,6 +105,26 @@ static void constant_stays_at_any_loss(void)
     }
 }
 
+/* Loss neither shrinks nor swells a mean in the long run. */
+static void constant_stays_for_a_thousand_rounds(void)
+{
+    static const double losses[] = {0.01, 0.05, 0.2};
+    static const uint64_t few[] = {700};
+    for (unsigned i = 0; i < 3; i++) {
+        struct sim_config config = {
+            .nodes = 4, .seed = test_seed() + i, .link = {.delay = US(500), .loss = losses[i]}};
+        cluster *c = ready_cluster(&config, few, 1);
+        REQUIRE(c);
+        fill_constant(c, 1.0f);
+        for (unsigned round = 0; round < test_repeats(1000); round++) {
+            CHECK(cluster_round(c, NULL));
+            CHECK(all_are(c, 1.0f));
+        }
+        CHECK_EQ(cluster_overdue(c), 0);
+        cluster_free(c);
+    }
+}
+
 /* Datagrams twice, late and out of order change nothing. */
 static void duplicates_and_reordering_change_nothing(void)
 {
@@ -286,6 +306,7 @@ TEST_SUITE(rounds) = {
     TEST(lossless),
     TEST(first_round_takes_the_founders_model),
     TEST(constant_stays_at_any_loss),
+    TEST(constant_stays_for_a_thousand_rounds),
     TEST(duplicates_and_reordering_change_nothing),
     TEST(corrupt_datagrams_are_counted_not_used),
     TEST(no_report_is_late),
