@@ -30,6 +30,7 @@ struct outbox_frame {
     uint32_t index; /* receiver session index */
     uint16_t slot;  /* member, 0: none */
     uint8_t type;
+    uint8_t with;   /* of a handshake: key of the job's */
     uint16_t len;
     uint8_t body[1184];
 };

@@ -20,6 +20,8 @@ static int judge(void *arg, const uint8_t key[KEY_BYTES], const struct wire_iden
         return GATE_OLD;
     if (!engine_admits(e, id))
         return GATE_BARRED;
+    if (e->gate->with == GATE_FORMER_KEY && !(m && m->peer->key_known))
+        return GATE_BARRED; /* the former key is for those who were here when it changed */
     if (!m)
         return 0;
     const struct peer *p = m->peer;
@@ -226,7 +228,8 @@ static void recv_answer(engine *e, uint32_t index, const uint8_t *body, size_t l
         known_already(e, m, id);
         return;
     }
-    if (!engine_admits(e, id)) {
+    bool late = e->gate->with == GATE_FORMER_KEY && m->node_id != id;
+    if (late || !engine_admits(e, id)) {
         if (news(e, id))
             LOG(&e->config.log, LOG_WARN, FAULT_REMOTE, "member-refused", F_X("node", id),
                 F_S("reason", "not among the nodes that are let in (job.allow)"));
@@ -468,6 +471,8 @@ void sealed_greet(engine *e, struct member *m)
         return;
     }
     size_t len = peer_done(m->peer, body, &index);
+    if (len)
+        e->gate->with = m->peer->offer->with;
     if (len)
         outbox_put(e, &m->addr, 0, index, WIRE_HELLO_DONE, body, len);
     m->ping_at = e->now;

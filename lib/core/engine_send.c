@@ -3,6 +3,7 @@
  * Data keeps to two paces, the node's and the destination's: who waits for its
  * own pace holds up nobody else. */
 #include "engine_internal.h"
+#include "session/gate.h"
 #include <string.h>
 
 #define ANNOUNCE_MORE 6     /* over 1.3 s: a late session hears of it too */
@@ -20,6 +21,7 @@ void outbox_put(engine *e, const sleet_addr *to, uint32_t slot, uint32_t index, 
     f->slot = (uint16_t)slot;
     f->index = index;
     f->type = type;
+    f->with = e->gate ? e->gate->with : 0;
     f->len = (uint16_t)len;
     memcpy(f->body, body, len);
 }
@@ -60,6 +62,8 @@ static size_t fill_control(engine *e, engine_burst *b)
             continue; /* its member is gone */
         b->to = f->to;
         memcpy(b->data + BODY_AT, f->body, f->len);
+        if (e->gate)
+            e->gate->with = f->with;
         seal_into(e, b, f->slot ? &e->members[f->slot] : NULL, f->index, f->type, f->len);
     }
     return b->count;

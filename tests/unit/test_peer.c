@@ -62,10 +62,19 @@ static void know_each_other(struct side s[2])
 
 /* ---- steps ----------------------------------------------------------------------- */
 
+/* A handshake's MAC, by which the receiver knows the key of the job. */
+static bool carries(struct side *from, struct side *to)
+{
+    uint8_t dgram[WIRE_DATAGRAM_MAX] = {0};
+    size_t n = gate_seal(from->gate, dgram, WIRE_OFFER_BYTES);
+    return gate_right(to->gate, dgram, n);
+}
+
 static enum gate_verdict offer(struct side *from, struct side *to, struct gate_reply *r)
 {
     uint8_t body[WIRE_OFFER_BYTES];
     CHECK_EQ(peer_offer(&from->peer, from->gate, from->slot, body, now), sizeof body);
+    carries(from, to);
     return gate_recv_offer(to->gate, &from->addr, body, sizeof body, now, r);
 }
 
@@ -363,7 +372,7 @@ static void another_job_is_refused(void)
     stop(&s[1]);
     start(&s[1], 2, 20, "another", 1);
     CHECK_EQ(offer(&s[0], &s[1], &r), GATE_JOB);
-    s[1].gate->job_tag = s[0].gate->job_tag; /* a collision of the tags: the prologue differs */
+    s[1].gate->keys[0].job_tag = s[0].gate->keys[0].job_tag; /* a collision of the tags: the prologue differs */
     know_each_other(s);
     peer_withdraw(&s[0].peer);
     CHECK_EQ(offer(&s[0], &s[1], &r), GATE_DROP);
@@ -515,6 +524,45 @@ static void a_late_third_message_is_taken(void)
     stop(&s[1]);
 }
 
+/* One side has the job's new key, the other not yet; then both; then the old one is void. */
+static void the_jobs_key_changes(void)
+{
+    static const uint8_t other[KEY_BYTES] = {9, 9};
+    struct side s[2];
+    both(s);
+    CHECK(gate_rekey(s[0].gate, other, time_add(now, SEC(600))));
+    CHECK(!gate_rekey(s[0].gate, other, time_add(now, SEC(900)))); /* that is the key */
+    CHECK(meet(&s[1], &s[0])); /* with the former one */
+    CHECK_EQ(s[0].gate->with, GATE_FORMER_KEY);
+    now.ns += SEC(20);
+    peer_drop(&s[0].peer, s[0].gate);
+    peer_drop(&s[1].peer, s[1].gate);
+    struct gate_reply r;
+    uint8_t body[WIRE_OFFER_BYTES];
+    CHECK_EQ(peer_offer(&s[0].peer, s[0].gate, s[0].slot, body, now), sizeof body);
+    CHECK(!carries(&s[0], &s[1])); /* the new one says nothing to the other */
+    now.ns += PEER_OFFER_LIFE;
+    CHECK_EQ(peer_offer(&s[0].peer, s[0].gate, s[0].slot, body, now), sizeof body);
+    CHECK(carries(&s[0], &s[1])); /* so the former one is tried */
+    CHECK_EQ(gate_recv_offer(s[1].gate, &s[0].addr, body, sizeof body, now, &r), GATE_ANSWER);
+    CHECK(take_answer(&s[0], &s[1], &r));
+    CHECK(gate_rekey(s[1].gate, other, time_add(now, SEC(600))));
+    peer_rekeyed(&s[1].peer);
+    CHECK(passes(&s[0], &s[1])); /* sessions go on */
+    now.ns += SEC(20);
+    peer_drop(&s[0].peer, s[0].gate);
+    peer_drop(&s[1].peer, s[1].gate);
+    CHECK(meet(&s[1], &s[0]));
+    CHECK_EQ(s[0].gate->with, GATE_KEY);
+    CHECK(!gate_expire(s[0].gate, now));
+    now.ns += SEC(600);
+    CHECK(gate_expire(s[0].gate, now));
+    s[1].gate->with = GATE_FORMER_KEY;
+    CHECK(!carries(&s[1], &s[0]));
+    stop(&s[0]);
+    stop(&s[1]);
+}
+
 TEST_SUITE(peer) = {
     TEST(strangers_meet_by_address),
     TEST(acquaintances_meet_by_key),
@@ -534,5 +582,6 @@ TEST_SUITE(peer) = {
     TEST(a_lost_handshake_is_made_anew),
     TEST(doubts_a_key_that_is_not_answered),
     TEST(a_late_third_message_is_taken),
+    TEST(the_jobs_key_changes),
     TEST_END,
 };

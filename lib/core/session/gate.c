@@ -7,22 +7,27 @@
 
 /* ---- life ----------------------------------------------------------------------- */
 
+static void make_key(const struct gate *g, struct gate_key *k, const uint8_t psk[KEY_BYTES])
+{
+    uint8_t tag[MAC_BYTES], key[MAC_KEY_BYTES];
+    memcpy(k->psk, psk, KEY_BYTES);
+    mac_key(k->mac, psk, "sleet handshake");
+    mac_key(key, psk, "sleet job name");
+    mac_of(tag, key, sizeof key, (const uint8_t *)g->job, strlen(g->job));
+    k->job_tag = le_load(tag, 8);
+}
+
 struct gate *gate_new(const struct gate_config *c, sleet_time now)
 {
     struct gate *g = calloc(1, sizeof *g);
-    uint8_t tag[MAC_BYTES], key[MAC_KEY_BYTES];
     if (!g)
         return NULL;
-    memcpy(g->job_key, c->job_key, KEY_BYTES);
     memcpy(g->job, c->job, strnlen(c->job, sizeof g->job - 1));
     g->elements = c->elements;
     g->boot_id = c->boot_id;
     g->ciphers = aead_available();
     noise_pair(&g->self, c->node_secret);
-    mac_key(g->mac, g->job_key, "sleet handshake");
-    mac_key(key, g->job_key, "sleet job name");
-    mac_of(tag, key, sizeof key, (const uint8_t *)g->job, strlen(g->job));
-    g->job_tag = le_load(tag, 8);
+    make_key(g, &g->keys[GATE_KEY], c->job_key);
     secret_init(&g->stream, c->seed);
     cookie_init(&g->jar, &g->stream, now);
     admission_init(&g->strangers, GATE_BURST, GATE_A_SECOND, now);
@@ -46,20 +51,50 @@ void gate_free(struct gate *g)
     free(g);
 }
 
+/* ---- the job's key ------------------------------------------------------------------ */
+
+bool gate_rekey(struct gate *g, const uint8_t key[KEY_BYTES], sleet_time until)
+{
+    if (sodium_memcmp(g->keys[GATE_KEY].psk, key, KEY_BYTES) == 0)
+        return false;
+    g->keys[GATE_FORMER_KEY] = g->keys[GATE_KEY];
+    make_key(g, &g->keys[GATE_KEY], key);
+    g->former = true;
+    g->former_until = until;
+    g->with = GATE_KEY;
+    return true;
+}
+
+bool gate_expire(struct gate *g, sleet_time now)
+{
+    if (!g->former || time_before(now, g->former_until))
+        return false;
+    sodium_memzero(&g->keys[GATE_FORMER_KEY], sizeof g->keys[GATE_FORMER_KEY]);
+    g->former = false;
+    g->with = GATE_KEY;
+    return true;
+}
+
 /* ---- datagrams of handshakes ------------------------------------------------------ */
 
 size_t gate_seal(const struct gate *g, uint8_t *dgram, size_t body_len)
 {
     size_t n = WIRE_HEADER_BYTES + body_len;
-    mac_of(dgram + n, g->mac, sizeof g->mac, dgram, n);
+    mac_of(dgram + n, g->keys[g->with].mac, MAC_KEY_BYTES, dgram, n);
     return n + MAC_BYTES;
 }
 
-bool gate_right(const struct gate *g, const uint8_t *dgram, size_t n)
+bool gate_right(struct gate *g, const uint8_t *dgram, size_t n)
 {
     if (n < WIRE_HEADER_BYTES + MAC_BYTES || n > WIRE_HEADER_BYTES + WIRE_OFFER_BYTES + MAC_BYTES)
         return false;
-    return mac_right(dgram + n - MAC_BYTES, g->mac, sizeof g->mac, dgram, n - MAC_BYTES);
+    for (uint8_t k = 0; k < (g->former ? GATE_KEYS : 1); k++) {
+        g->with = k;
+        if (mac_right(dgram + n - MAC_BYTES, g->keys[k].mac, MAC_KEY_BYTES, dgram, n - MAC_BYTES))
+            return true;
+    }
+    g->with = GATE_KEY;
+    return false;
 }
 
 void gate_begin(const struct gate *g, struct noise *n, bool initiator, const struct wire_offer *o,
@@ -70,7 +105,7 @@ void gate_begin(const struct gate *g, struct noise *n, bool initiator, const str
     wire_offer_head(prologue + 6, o);
     memcpy(prologue + 6 + WIRE_OFFER_HEAD, g->job, sizeof g->job);
     noise_begin(n, (enum noise_pattern)o->pattern, initiator, prologue, sizeof prologue, &g->self,
-                e_secret, rs, g->job_key);
+                e_secret, rs, g->keys[g->with].psk);
 }
 
 /* ---- indices ------------------------------------------------------------------------ */
@@ -251,7 +286,7 @@ enum gate_verdict gate_recv_offer(struct gate *g, const sleet_addr *from, const 
     if (wire_offer_decode(&o, body, len) != SLEET_OK)
         return GATE_CORRUPT;
     r->index = o.index;
-    if (o.job != g->job_tag)
+    if (o.job != g->keys[g->with].job_tag)
         return GATE_JOB;
     if (o.elements != g->elements)
         return GATE_ELEMENTS;

@@ -38,11 +38,23 @@ struct pending {
     size_t answer_len;
 };
 
+/* A key of the job, and what follows from it. */
+struct gate_key {
+    uint8_t psk[KEY_BYTES], mac[MAC_KEY_BYTES];
+    uint64_t job_tag;
+};
+
+/* The job's key and, for a while after it was changed, the one before it. */
+enum { GATE_KEY, GATE_FORMER_KEY, GATE_KEYS };
+
 struct gate {
     struct noise_keypair self;
-    uint8_t job_key[KEY_BYTES], mac[MAC_KEY_BYTES];
+    struct gate_key keys[GATE_KEYS];
+    bool former;             /* handshakes with the former key are taken, */
+    sleet_time former_until; /* so long */
+    uint8_t with; /* key of the handshake message that is at hand: that was read or is to be written */
     char job[64];
-    uint64_t job_tag, boot_id;
+    uint64_t boot_id;
     uint16_t elements;
     uint8_t ciphers;
     struct secret_stream stream;
@@ -68,12 +80,20 @@ struct gate_config {
 struct gate *gate_new(const struct gate_config *, sleet_time now);
 void gate_free(struct gate *);
 
+/* ---- the job's key ---- */
+
+/* Another key from now on; the one before it is taken until then.  Handshakes that were
+ * begun end with the key that they have.  False: it is the key already. */
+bool gate_rekey(struct gate *, const uint8_t key[KEY_BYTES], sleet_time until);
+/* The former key goes when its time has come; true: it has just gone. */
+bool gate_expire(struct gate *, sleet_time now);
+
 /* ---- datagrams of handshakes ---- */
 
-/* Put the MAC behind header and body.  Bytes in all. */
+/* Put the MAC of key ->with behind header and body.  Bytes in all. */
 size_t gate_seal(const struct gate *, uint8_t *dgram, size_t body_len);
-/* Has the MAC of somebody with the job's key. */
-bool gate_right(const struct gate *, const uint8_t *dgram, size_t n);
+/* Has the MAC of somebody with a key of the job's; ->with says which. */
+bool gate_right(struct gate *, const uint8_t *dgram, size_t n);
 
 /* What both sides of a handshake start from. */
 void gate_begin(const struct gate *, struct noise *, bool initiator, const struct wire_offer *,

@@ -41,16 +41,20 @@ void peer_drop(struct peer *p, struct gate *g)
 /* ---- beginning ------------------------------------------------------------------------ */
 
 /* With the peer's key while that is answered: it may have been replaced by another node. */
-static enum noise_pattern pattern_for(const struct peer *p)
+static enum noise_pattern pattern_for(const struct peer *p, uint32_t tries)
 {
-    bool doubt = p->unanswered >= IK_TRIES && p->unanswered % 2 == 1;
+    bool doubt = tries >= IK_TRIES && tries % 2 == 1;
     return p->key_known && !doubt ? NOISE_IKPSK2 : NOISE_XXPSK3;
 }
 
 static bool begin(struct peer *p, struct gate *g, uint32_t slot, sleet_time now)
 {
     struct offer *f = p->offer ? p->offer : calloc(1, sizeof *f);
-    struct wire_offer o = {.pattern = (uint8_t)pattern_for(p), .elements = g->elements, .job = g->job_tag};
+    /* While the former key is taken it is tried in turn: the peer may not have the new one. */
+    uint32_t tries = g->former ? p->unanswered / 2 : p->unanswered;
+    g->with = g->former && p->unanswered % 2 == 1 ? GATE_FORMER_KEY : GATE_KEY;
+    struct wire_offer o = {.pattern = (uint8_t)pattern_for(p, tries), .elements = g->elements,
+                           .job = g->keys[g->with].job_tag};
     struct wire_ident ident = {.ciphers = g->ciphers, .boot_id = g->boot_id, .stamp = (uint64_t)now.ns};
     uint8_t secret[NOISE_KEY_BYTES], bytes[WIRE_IDENT_BYTES], whole[WIRE_OFFER_BYTES], message[WIRE_OFFER_NOISE];
     if (!f)
@@ -60,6 +64,7 @@ static bool begin(struct peer *p, struct gate *g, uint32_t slot, sleet_time now)
     p->offer = f;
     p->unanswered++;
     f->answered = false;
+    f->with = g->with;
     f->born = now;
     f->index = o.index = ident.index = gate_index(g, slot);
     secret_draw(&g->stream, secret, sizeof secret);
@@ -84,11 +89,21 @@ size_t peer_offer(struct peer *p, struct gate *g, uint32_t slot, uint8_t out[WIR
         return 0;
     }
     f = p->offer;
+    g->with = f->with;
     memcpy(out, f->maced, sizeof f->maced);
     memset(out + WIRE_OFFER_MACED, 0, MAC_BYTES);
     if (!time_is_never(f->cookie_at) && time_since(now, f->cookie_at) < COOKIE_LIFE)
         mac_of(out + WIRE_OFFER_MACED, f->cookie, COOKIE_BYTES, out, WIRE_OFFER_MACED);
     return WIRE_OFFER_BYTES;
+}
+
+void peer_rekeyed(struct peer *p)
+{
+    if (p->offer && p->offer->answered && p->offer->with == GATE_KEY)
+        p->offer->with = GATE_FORMER_KEY;
+    else
+        peer_withdraw(p);
+    p->unanswered = 0;
 }
 
 size_t peer_done(const struct peer *p, uint8_t out[WIRE_DONE_BYTES], uint32_t *index)

@@ -18,6 +18,7 @@
 struct offer {
     struct noise noise;
     uint32_t index;
+    uint8_t with;  /* key of the job's */
     bool answered; /* XX: HELLO_DONE is repeated until the peer is heard */
     uint8_t maced[WIRE_OFFER_MACED], done[WIRE_DONE_BYTES];
     sleet_time born;
@@ -58,10 +59,11 @@ static inline bool peer_unsure(const struct peer *p)
 /* ---- beginning ---- */
 
 /* The body of a HELLO for this moment: the same as before while it may still be answered.
- * `slot` is the member's.  0 when out of memory. */
+ * `slot` is the member's; the gate's ->with is the key that it is of.  0 when out of memory. */
 size_t peer_offer(struct peer *, struct gate *, uint32_t slot, uint8_t out[WIRE_OFFER_BYTES],
                   sleet_time now);
-/* The body of a HELLO_DONE while one has to be repeated, and the index it goes to; or 0. */
+/* The body of a HELLO_DONE while one has to be repeated, and the index it goes to; or 0.
+ * ->offer->with is the key that it is of. */
 size_t peer_done(const struct peer *, uint8_t out[WIRE_DONE_BYTES], uint32_t *index);
 /* A COOKIE for `index`, whose MAC is right.  True: it is new, so the HELLO goes out again. */
 bool peer_recv_cookie(struct peer *, uint32_t index, const uint8_t *body, size_t len, sleet_time now);
@@ -70,6 +72,8 @@ bool peer_recv_cookie(struct peer *, uint32_t index, const uint8_t *body, size_t
 bool peer_recv_answer(struct peer *, struct gate *, uint32_t index, const uint8_t *body, size_t len,
                       struct keypair *pair, uint8_t key[KEY_BYTES], struct wire_ident *theirs,
                       sleet_time now);
+/* The job's key has changed: what was begun with the one before it is the former's, or void. */
+void peer_rekeyed(struct peer *);
 /* No answer is wanted any more. */
 void peer_withdraw(struct peer *);
 
