@@ -62,6 +62,7 @@ engine *engine_new(const engine_config *c, sleet_time now)
     e->config.peers = NULL;
     e->now = e->created = now;
     e->members = e->view.members;
+    notice_init(e, c);
     if (c->security == ENGINE_SEALED && !sealed_init(e, c)) {
         engine_free(e);
         return NULL;
@@ -267,6 +268,12 @@ static void recv_in_session(engine *e, struct member *m, const struct wire_heade
     case WIRE_STATE:
         state_recv(e, m, body, len);
         return;
+    case WIRE_NOTICE:
+        if (e->gate) {
+            notice_recv(e, m, body, len);
+            return;
+        } /* without security nobody's orders are taken */
+        /* fall through */
     default:
         e->counters.foreign++;
     }
@@ -291,6 +298,10 @@ static struct member *member_by_index(const engine *e, uint32_t index)
 void engine_take(engine *e, struct member *m, const struct wire_header *h, const uint8_t *body,
                  size_t len)
 {
+    if (m->evicted) {
+        e->counters.foreign++;
+        return;
+    }
     m->gaps += h->counter > m->rx_next;
     if (h->counter >= m->rx_next)
         m->rx_next = h->counter + 1;
@@ -367,6 +378,7 @@ void engine_expire(engine *e, sleet_time now)
     advance(e, now);
     if (e->leaving)
         return;
+    notice_expire(e);
     member_expire(e);
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
         if (e->sets[i].used)

@@ -136,6 +136,11 @@ const void *engine_blob(const engine *, int set, uint64_t node_id, uint64_t *ver
 /* Say good-bye to all peers; afterwards only CLOSE is sent. */
 void engine_leave(engine *, sleet_time now);
 
+/* A record that an operator has signed, WIRE_RECORD_BYTES: done here and told to all members
+ * until each has it.  Errors: EINVAL, ESTATE (security is not sealed, or the node leaves), EPERM
+ * (not signed by the operator's key for this job), EEXIST (a newer order is here), ELIMIT. */
+int engine_order(engine *, const uint8_t *record, size_t len, sleet_time now);
+
 /* ---- events ------------------------------------------------------------ */
 
 typedef struct {
@@ -149,14 +154,15 @@ typedef struct {
 } engine_fetched;
 
 typedef struct {
-    enum { EVENT_ROUND = 1, EVENT_SCHEMA, EVENT_STATE, EVENT_BLOB } type;
-    int set;
+    enum { EVENT_ROUND = 1, EVENT_SCHEMA, EVENT_STATE, EVENT_BLOB, EVENT_JOB_KEY, EVENT_EVICTED } type;
+    int set; /* not of the last two */
     int error;           /* ROUND: SLEET_OK or ECANCELED; STATE: OK, ENOSTATE, EAGAIN (time is up);
                             BLOB: OK, ENOSTATE */
     sleet_report report; /* EVENT_ROUND */
     engine_fetched fetched; /* EVENT_STATE */
     uint64_t node_id;    /* EVENT_BLOB: whose */
     char text[256];      /* EVENT_SCHEMA: which tensor differs, on which node */
+    uint8_t job_key[32]; /* EVENT_JOB_KEY: to be saved: the job's key from now on */
 } engine_event;
 
 /* Take the next event; false when there is none.  At most one EVENT_ROUND is
@@ -169,7 +175,7 @@ typedef struct {
     uint64_t node_id; /* 0 until the first HELLO */
     uint64_t boot_id;
     sleet_addr addr;
-    bool alive, left;
+    bool alive, left, evicted;
     bool stopped;          /* no data goes to it until it is heard again */
     uint64_t rate_bps;     /* pace of data to it now, at most the node's */
     sleet_duration silent; /* since last heard; -1: never */
@@ -226,6 +232,15 @@ typedef struct {
 bool engine_get_state(const engine *, int set, engine_state_info *);
 /* What other nodes publish of the set, and which of their blobs are held here. */
 uint32_t engine_get_holdings(const engine *, int set, engine_holding *, uint32_t max);
+
+/* An order of an operator, and who has it. */
+typedef struct {
+    uint8_t kind;    /* 1 evict, 2 rekey */
+    uint64_t serial; /* of the next order: above all of these */
+    uint64_t subject; /* node id, 0 in 2 */
+    uint32_t members, told, refused; /* members with a session; of them those who have it; won't */
+} engine_order_info;
+uint32_t engine_get_orders(const engine *, engine_order_info *, uint32_t max);
 
 void engine_get_counters(const engine *, engine_counters *);
 uint32_t engine_get_peers(const engine *, engine_peer *, uint32_t max, sleet_time now);

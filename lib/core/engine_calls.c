@@ -182,6 +182,8 @@ void engine_leave(engine *e, sleet_time now)
 bool engine_poll(engine *e, engine_event *ev)
 {
     memset(ev, 0, sizeof *ev);
+    if (notice_poll(e, ev))
+        return true;
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++) {
         struct set *s = &e->sets[i];
         ev->set = (int)i;

@@ -20,6 +20,7 @@ uint32_t engine_get_peers(const engine *e, engine_peer *out, uint32_t max, sleet
                            .addr = m->addr,
                            .alive = m->alive,
                            .left = m->left,
+                           .evicted = m->evicted,
                            .stopped = m->alive && flow_stopped(&m->flow),
                            .rate_bps = m->flow.pacer.rate_bps,
                            .silent = time_is_never(m->heard) ? -1 : time_since(now, m->heard),

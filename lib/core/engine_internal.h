@@ -2,6 +2,7 @@
  *   engine.c          life, time, receive dispatch
  *   engine_session.c  greeting and good-bye: who one talks to
  *   engine_sealed.c   the same where sessions are sealed: handshakes, keys, addresses
+ *   engine_notice.c   what operators order: who is evicted, which key the job has
  *   engine_member.c   liveness, pings: who is there
  *   engine_schema.c   which tensors they have
  *   engine_group.c    who averages with whom, where members differ
@@ -15,6 +16,7 @@
 #include "base/rng.h"
 #include "engine.h"
 #include "member/member.h"
+#include "member/orders.h"
 #include "round/round.h"
 #include "state/state.h"
 #include "wire/wire.h"
@@ -63,6 +65,10 @@ struct engine {
     uint64_t *allow;   /* node ids let in, config.allow_count */
     uint64_t told[16]; /* what of strangers was logged: each thing once */
     uint32_t told_n;
+    struct orders orders;
+    sleet_time notice_at;         /* when somebody has to be told of them */
+    bool evicted;                 /* this node is */
+    bool key_event, evicted_event; /* to be polled */
     struct view view;
     struct member *members; /* of the view, at hand */
     struct set sets[ENGINE_SETS_MAX];
@@ -117,6 +123,15 @@ sleet_time sealed_deadline(const engine *, const struct member *);
 size_t sealed_seal(engine *, struct member *, uint8_t *dgram, size_t body_len, struct wire_header *);
 /* Whether a node may have a session at all. */
 bool engine_admits(const engine *, uint64_t node_id);
+
+/* ---- engine_notice.c */
+#define NOTICE_GRACE SEC(600) /* the job's former key is taken so long */
+void notice_init(engine *, const engine_config *);
+void notice_session(engine *, struct member *, bool other); /* it may not have the orders */
+void notice_recv(engine *, struct member *, const uint8_t *, size_t);
+void notice_expire(engine *);
+sleet_time notice_deadline(const engine *);
+bool notice_poll(engine *, engine_event *);
 
 /* ---- engine_member.c */
 sleet_duration member_ping_period(const engine *);

@@ -29,6 +29,10 @@ static bool greets(const struct member *m)
 /* To be called when what it says has changed, but for `heard`, which only puts it off. */
 void member_timer(engine *e, const struct member *m)
 {
+    if (m->evicted) { /* engine_notice.c sees it off */
+        heap_move(&e->view.due, view_slot(&e->view, m), TIME_NEVER);
+        return;
+    }
     sleet_time t = greets(m) ? m->hello_at : TIME_NEVER;
     if (m->session)
         t = time_min(t, m->pong_due ? (sleet_time){0}

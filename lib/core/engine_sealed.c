@@ -62,6 +62,8 @@ void sealed_fini(engine *e)
 
 bool engine_admits(const engine *e, uint64_t node_id)
 {
+    if (orders_evicted(&e->orders, node_id))
+        return false;
     for (uint32_t i = 0; i < e->config.allow_count; i++)
         if (e->allow[i] == node_id)
             return true;
@@ -232,7 +234,9 @@ static void recv_answer(engine *e, uint32_t index, const uint8_t *body, size_t l
     if (late || !engine_admits(e, id)) {
         if (news(e, id))
             LOG(&e->config.log, LOG_WARN, FAULT_REMOTE, "member-refused", F_X("node", id),
-                F_S("reason", "not among the nodes that are let in (job.allow)"));
+                F_S("reason", orders_evicted(&e->orders, id) ? "evicted"
+                              : late ? "it came with the former job key"
+                                     : "not among the nodes that are let in (job.allow)"));
         keypair_fini(&k);
         peer_withdraw(m->peer);
         return;

@@ -262,7 +262,7 @@ sleet_time engine_deadline(const engine *e)
 {
     struct env env = engine_env(e);
     struct set *s;
-    sleet_time next, t = e->left ? TIME_NEVER : member_deadline(e);
+    sleet_time next, t = e->left ? TIME_NEVER : time_min(member_deadline(e), notice_deadline(e));
     if (e->outbox_n)
         t = e->now;
     for (uint32_t k = 0; !e->left && k < ENGINE_SETS_MAX; k++) {

@@ -78,6 +78,7 @@ void session_open(engine *e, struct member *m, uint64_t node_id, uint64_t boot_i
     m->ping_at = e->now;
     m->hello_gap = 0;
     m->hello_at = time_add(e->now, HELLO_GAP);
+    notice_session(e, m, other);
     LOG(&e->config.log, LOG_INFO, FAULT_NONE, "member-joined", F_X("node", m->node_id),
         F_X("boot", m->boot_id));
 }

@@ -22,7 +22,7 @@ struct node {
     engine *engine; /* NULL: killed */
     sleet_addr addr; /* its own idea of it */
     uint64_t id;
-    uint8_t secret[32]; /* key of a sealed node */
+    uint8_t secret[32], job_key[32]; /* keys of a sealed node; the job's as it saved it */
     struct sim_nat nat;
     uint32_t rebinds;
     uint64_t boots, halts;
@@ -210,9 +210,12 @@ static void pump(sim *s, uint32_t node)
         while (engine_send(n->engine, &s->burst, s->now) > 0)
             transmit(s, node, &s->burst);
         engine_event event;
-        while (n->engine && engine_poll(n->engine, &event))
+        while (n->engine && engine_poll(n->engine, &event)) {
+            if (event.type == EVENT_JOB_KEY)
+                memcpy(n->job_key, event.job_key, sizeof n->job_key);
             if (s->on_event)
                 s->on_event(s, node, &event, s->on_event_arg);
+        }
         if (n->engine && time_before(s->now, engine_deadline(n->engine)))
             break;
     }
@@ -244,6 +247,7 @@ static void name_nodes(sim *s)
         s->nodes[i].id = i + 1;
         if (!s->config.sealed)
             continue;
+        fill_secret(s->nodes[i].job_key, s->config.seed);
         fill_secret(s->nodes[i].secret, s->config.seed + 0x10000 + i);
         key_public(public_key, s->nodes[i].secret);
         s->nodes[i].id = key_node_id(public_key);
@@ -274,7 +278,10 @@ static engine *node_engine(sim *s, uint32_t node)
                             .log = c->log};
     if (c->sealed) {
         config.security = ENGINE_SEALED;
-        fill_secret(config.job_key, c->seed);
+        memcpy(config.job_key, s->nodes[node].job_key, sizeof config.job_key);
+        config.has_operator = c->operator_key != NULL;
+        if (c->operator_key)
+            memcpy(config.operator_key, c->operator_key, sizeof config.operator_key);
         fill_secret(config.secret_seed, c->seed ^ config.boot_id);
         memcpy(config.node_secret, s->nodes[node].secret, sizeof config.node_secret);
     }

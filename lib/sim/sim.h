@@ -19,6 +19,7 @@ struct sim_config {
     uint32_t seeds; /* each node's list of peers is the first so many; 0: all */
     uint64_t seed;
     bool sealed; /* sessions are; node ids are then those of keys, in the order of the nodes */
+    const uint8_t *operator_key; /* sealed: whose orders are taken; NULL: nobody's; borrowed */
     struct sim_link link;  /* of every directed pair at first */
     uint64_t rate_bps;     /* of every engine; 0: its default */
     bool repair_off;       /* as in engine_config */

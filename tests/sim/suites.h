@@ -12,6 +12,7 @@
     X(liars) \
     X(link) \
     X(mutants) \
+    X(notice) \
     X(numbers) \
     X(partition) \
     X(pace) \

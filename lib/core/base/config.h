@@ -17,6 +17,8 @@ typedef struct engine_config {
     enum { ENGINE_PLAIN, ENGINE_SEALED } security;
     uint8_t job_key[32], node_secret[32]; /* sealed; copied */
     uint8_t secret_seed[32]; /* sealed: fresh random bytes for every secret that is drawn */
+    bool has_operator;        /* sealed: whose orders are taken, engine_order() */
+    uint8_t operator_key[32]; /* ed25519 public key */
     const uint64_t *allow;   /* sealed: node ids that may have sessions; copied */
     uint32_t allow_count;    /* 0: whoever has the job's key */
     const sleet_addr *peers; /* copied; own address may be among them (found by node id) */

@@ -46,12 +46,22 @@ struct member_set {
     float excess;           /* the worst of them, in times of what is allowed */
 };
 
+/* What the member has of the orders (member/orders.h), a bit each by index. */
+struct member_notice {
+    uint64_t told, refused; /* it has it; it will not take it */
+    sleet_time at;          /* when to tell again what it has not */
+    sleet_duration gap;
+    uint32_t forged; /* records of this session that nobody signed */
+};
+
 struct member {
     sleet_addr addr;
     bool used; /* the slot is somebody's */
     uint64_t node_id, boot_id;
     bool session, alive, left;
     bool refused; /* one of the two does not want the other, for good: said once */
+    bool evicted; /* by an order: no member ever again */
+    struct member_notice notice;
     bool told; /* a PING of this session has come: its sets are known */
     bool deaf; /* it says that it does not hear us */
     uint32_t my_index;   /* it writes this into its datagrams */
