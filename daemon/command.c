@@ -245,6 +245,10 @@ void command_events(struct control *k)
 {
     engine_event ev;
     while (engine_poll(k->d->engine, &ev)) {
+        if (ev.type == EVENT_JOB_KEY || ev.type == EVENT_EVICTED) {
+            orders_event(k, &ev);
+            continue;
+        }
         if (ev.set < 0 || ev.set >= ENGINE_SETS_MAX || !k->slots[ev.set].owner)
             continue;
         struct slot *s = &k->slots[ev.set];
@@ -365,6 +369,8 @@ static const struct {
     {"leave", 0, 0, do_leave, ADMIN},
     {"resume", 0, 0, do_resume, ADMIN},
     {"shutdown", 0, 0, do_shutdown, ADMIN},
+    {"order", 1, 1, orders_do_order, PLAIN},
+    {"orders", 0, 0, orders_do_show, REPORT},
     {"quit", 0, 0, do_quit, PLAIN},
     {"set", 2, 2, do_set, PLAIN},
     {"tensor", 3, 3, do_tensor, PLAIN},
@@ -392,7 +398,7 @@ bool command_waits(struct control *k, const char *line)
 
 static void unknown(struct client *c)
 {
-    control_say(c, "400 unknown command; there are status peers rounds explain config leave resume shutdown quit "
+    control_say(c, "400 unknown command; there are status peers rounds explain config orders order leave resume shutdown quit "
                    "set tensor register start cancel job state attach reserve publish fetch blob");
     c->closing = ++c->unknown == UNKNOWN_MAX;
 }

@@ -22,6 +22,12 @@ struct slot *command_slot(const struct call *, int *handle);
 uint64_t command_shared_held(const struct control *);
 void command_say_json(const struct call *, char *json);
 
+/* ---- orders.c: of an operator */
+void orders_do_order(const struct call *);
+void orders_do_show(const struct call *);
+/* An EVENT_JOB_KEY or EVENT_EVICTED. */
+void orders_event(struct control *, const engine_event *);
+
 /* ---- state.c: publish, fetch, blobs */
 void state_do_attach(const struct call *);
 void state_do_reserve(const struct call *);

@@ -1,7 +1,6 @@
 /* keys.c - from the paths of the configuration to keys in memory. */
 #define _GNU_SOURCE 1
 #include "keys.h"
-#include "keyfile/keyfile.h"
 #include <inttypes.h>
 #include <sodium.h>
 #include <string.h>
@@ -37,7 +36,7 @@ static bool take_id(struct keys *k, struct config *c)
 
 bool keys_load(struct keys *k, struct config *c, uid_t reader)
 {
-    *k = (struct keys){{0}, {0}, ""};
+    *k = (struct keys){.unsaved = false};
     if (!c->sealed)
         return true;
     if (!load(c, CONFIG_NODE_KEY, KEYFILE_NODE, reader, k->node_secret) || !take_id(k, c) ||
@@ -45,6 +44,15 @@ bool keys_load(struct keys *k, struct config *c, uid_t reader)
         return false;
     keyfile_fingerprint(k->job_fingerprint, k->job);
     return true;
+}
+
+bool keys_new_job(struct keys *k, const struct config *c, const uint8_t key[KEY_BYTES],
+                  char why[KEYFILE_WHY])
+{
+    memcpy(k->job, key, KEY_BYTES);
+    keyfile_fingerprint(k->job_fingerprint, key);
+    k->unsaved = !keyfile_replace(KEYFILE_JOB, c->text[CONFIG_JOB_KEY], key, why);
+    return !k->unsaved;
 }
 
 void keys_wipe(struct keys *k) { sodium_memzero(k, sizeof *k); }

@@ -187,6 +187,8 @@ static bool give_keys(const struct daemon *d, engine_config *ec)
     memcpy(ec->node_secret, d->keys->node_secret, sizeof ec->node_secret);
     ec->allow = c->allow;
     ec->allow_count = c->allow_count;
+    ec->has_operator = c->has_operator;
+    memcpy(ec->operator_key, c->operator_key, sizeof ec->operator_key);
     bool ok = getrandom(ec->secret_seed, sizeof ec->secret_seed, 0) == sizeof ec->secret_seed;
     if (!ok)
         fprintf(stderr, "sleetd: the kernel gives no random numbers: %s\n", strerror(errno));
@@ -238,7 +240,7 @@ static void start_watchers(struct daemon *d)
     control_start(&d->control, d->loop);
 }
 
-bool loop_open(struct daemon *d, const struct config *c, const struct keys *keys,
+bool loop_open(struct daemon *d, const struct config *c, struct keys *keys,
                const struct privilege *who)
 {
     char path[256];

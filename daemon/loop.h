@@ -8,7 +8,7 @@
 
 struct daemon {
     const struct config *config;
-    const struct keys *keys;
+    struct keys *keys;
     engine *engine;
     struct udp udp;
     struct address_choice advertised;
@@ -24,12 +24,12 @@ struct daemon {
     sleet_time now;     /* read once a wake-up */
     engine_burst burst; /* next to send */
     bool burst_waits;   /* the socket was full */
-    bool left, ending;
+    bool left, ending, evicted;
     uint32_t nodes_known;
 };
 
 /* Build the engine and open everything, files in the name of the given user.  False after printing the reason. */
-bool loop_open(struct daemon *, const struct config *, const struct keys *,
+bool loop_open(struct daemon *, const struct config *, struct keys *,
                const struct privilege *);
 /* Run until a signal or `shutdown`. */
 void loop_run(struct daemon *);

@@ -27,6 +27,8 @@ static const char usage_text[] =
     "                [--security sealed|none] -- CMD ARGS...\n"
     "       sleetctl [--json] keygen [--show] [--force] [--node [FILE]] [--job [FILE]]\n"
     "                [--operator [FILE]]\n"
+    "       sleetctl [-s SOCKET] [--json] evict NODEID [--operator FILE]\n"
+    "       sleetctl [-s SOCKET] [--json] rekey [--operator FILE]\n"
     "\n"
     "Without -s the socket is $SLEET_CONTROL, or the daemon's default path.\n"
     "explain tells which elements of a round had which contributors, and why not all.\n"
@@ -42,7 +44,8 @@ static const char usage_text[] =
     "keygen makes key files that only you can read, and prints their public halves: the\n"
     "node's own (the default), the job's (made once, then copied to every node) and an\n"
     "operator's (for evict and rekey; keep it off the nodes).  --show prints those of\n"
-    "files that exist.\n";
+    "files that exist.\n"
+    "evict puts a node out of the job, rekey gives all nodes but the evicted a new job key.\n";
 
 static int usage(const char *what)
 {
@@ -133,7 +136,7 @@ cJSON *ctl_request(const char *socket_path, const char *command, int limit_ms, c
 {
     int64_t until = clock_ms() + limit_ms;
     int fd = connect_to(socket_path, why, why_len);
-    char text[64], *line = NULL;
+    char text[512], *line = NULL;
     cJSON *answer = NULL;
     int len = snprintf(text, sizeof text, "%s\n", command);
     if (fd < 0)
@@ -383,6 +386,12 @@ int main(int argc, char **argv)
     }
     if (strcmp(command, "keygen") == 0)
         return keygen_main(argc - optind, argv + optind, json);
+    if (!socket_path || !*socket_path) {
+        control_default_path(fallback, sizeof fallback, getuid());
+        socket_path = fallback;
+    }
+    if (strcmp(command, "evict") == 0 || strcmp(command, "rekey") == 0)
+        return order_main(socket_path, argc - optind, argv + optind, json);
     const char *word = NULL;
     for (int k = optind + 1; k < argc; k++) /* options after the command */
         if (strcmp(argv[k], "--json") == 0)
@@ -391,10 +400,6 @@ int main(int argc, char **argv)
             word = argv[k];
         else
             return usage("too many words");
-    if (!socket_path || !*socket_path) {
-        control_default_path(fallback, sizeof fallback, getuid());
-        socket_path = fallback;
-    }
     for (size_t k = 0; k < sizeof commands / sizeof *commands; k++)
         if (strcmp(command, commands[k].name) == 0) {
             if (word && (!commands[k].number || !*word || word[strspn(word, "0123456789")]))

@@ -29,6 +29,9 @@ void show_summary(int i, const cJSON *status, const cJSON *peers);
 /* `sleetctl keygen`: the words after it; its exit code. */
 int keygen_main(int argc, char **argv, bool json);
 
+/* `sleetctl evict` and `rekey`: argv[0] is which; its exit code. */
+int order_main(const char *socket_path, int argc, char **argv, bool json);
+
 /* ---- sleetctl run ------------------------------------------------------- */
 
 #define RUN_NODES_MAX 64

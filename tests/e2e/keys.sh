@@ -1,6 +1,6 @@
 #!/bin/bash
 # keys.sh - key files and what the daemon makes of them.
-# Arguments: the cases to run, of keygen config sealed allow run (all).  Needs the build folder in
+# Arguments: the cases to run, of keygen config sealed allow run evict rekey (all).  Needs the build folder in
 # SLEET_BUILD or BUILDDIR.
 # shellcheck source=lib.sh disable=SC2034,SC2154
 . "$(dirname "$0")/lib.sh" keys sleetd sleetctl mismatch
@@ -99,7 +99,7 @@ counted() { [ "$(status "$1" | sed -n "s/.*\"datagrams\":{[^}]*\"$2\":\([0-9]*\)
 declare -A id
 nodes() {
     local name
-    mkdir -p -m 700 "$work/s"
+    [ -d "$work/s" ] || mkdir -m 700 "$work/s"
     told 0 job --force --job "$work/s/job.key" --operator "$work/s/operator.key"
     operator=$(field public)
     for name in "$@"; do
@@ -159,5 +159,95 @@ run_case() {
     wait "${pid[run]}" 2>/dev/null
 }
 
-[ $# -gt 0 ] || set -- keygen config sealed allow run
+# ---- an operator's orders ------------------------------------------------------------------
+
+# trio OPTIONS...: sealed daemons a, b and c that have met, with the operator's key and these options.
+trio() {
+    nodes a b c
+    at=()
+    up a --operator "$operator" "$@" && up b --operator "$operator" --peers "127.0.0.1:${at[a]}" "$@" &&
+        up c --operator "$operator" --peers "127.0.0.1:${at[a]},127.0.0.1:${at[b]}" "$@" &&
+        until_true 10 alive a 3 && until_true 10 alive b 3 && until_true 10 alive c 3
+}
+# orders CODE PATTERN ARGUMENTS...: sleetctl on a ends with CODE and says so.
+orders() {
+    local want=$1 pattern=$2
+    shift 2
+    timeout 20 "$ctl" -s "$work/a.sock" "$@" >"$work/o.out" 2>"$work/o.err"
+    [ $? -eq "$want" ] && grep -qE -- "$pattern" "$work/o.out" "$work/o.err"
+}
+
+listed() {
+    local name
+    for name in a b c; do
+        up $name --operator "$operator" --allow "${id[a]},${id[b]},${id[c]}" --peers "${at[a]:+127.0.0.1:${at[a]}}" || return 1
+    done
+    until_true 10 alive a 3
+}
+# apart NAME...: as up, each with a file of its own for the job's key.
+apart() {
+    local name
+    for name in "$@"; do
+        [ -e "$work/s/$name.job" ] || cp "$work/s/job.key" "$work/s/$name.job"
+        boot $name --security sealed --node.key "$work/s/$name.key" --job.key "$work/s/$name.job" --listen "127.0.0.1:0" \
+            --operator "$operator" --peers "${at[a]:+127.0.0.1:${at[a]}}" || return 1
+        at[$name]=$port
+    done
+}
+
+evict_case() {
+    local key=$work/s/operator.key
+    ok "evict: three daemons" trio
+    told 0 operator --operator "$work/s/other.key"
+    ok "evict: not with another operator's key" orders 1 "job\.operator is $operator, the key in the file" \
+        evict "${id[c]}" --operator "$work/s/other.key"
+    ok "evict: nor without a key file" orders 1 'none\.key: No such file' evict "${id[c]}" --operator "$work/s/none.key"
+    ok "evict: nor of the node that is asked" orders 1 'is the one that answers here' evict "${id[a]}" --operator "$key"
+    ok "evict: nor of no number" orders 2 'usage' evict c --operator "$key"
+    ok "evict: nor by a line of one's own" eval 'printf "order %0256d\n" 0 | timeout 5 socat - "UNIX-CONNECT:$work/a.sock" 2>/dev/null | grep -q "^400 order"'
+    ok "evict: without a list it cannot last, and says so" orders 1 'this does not last: .*rekey' evict "${id[c]}" --operator "$key"
+    ok "evict: though all know it" said o.out "^node ${id[c]} is evicted; [12] of [12] other members know it"
+    ok "evict: the others are two" eval 'until_true 5 alive a 2 && until_true 5 alive b 2'
+    ok "evict: the evicted knows" until_true 5 said c.err 'event=evicted '
+    ok "evict: and has left" eval 'status c | grep -q "\"left\":true"'
+    stop c
+    ok "evict: started again it is kept out" eval 'up c --operator "$operator" --peers "127.0.0.1:${at[a]}"; \
+        until_true 10 counted c out 5; ! sees a c && alive a 2'
+    stop a b c
+    nodes a b c # their ids are known before
+    at=()
+    ok "evict: with a list of who may join" listed
+    ok "evict: it lasts" orders 0 '"told":1,"refused":0,.*"lasts":true' --json evict "${id[c]}" --operator "$work/s/operator.key"
+    stop a b c
+}
+
+rekey_case() {
+    local before
+    nodes a b c
+    at=()
+    ok "rekey: three daemons with files of their own" eval 'apart a b c && until_true 10 alive a 3'
+    before=$(status a | sed -n 's/.*"job_key":"\([0-9a-f]*\)".*/\1/p')
+    ok "rekey: one is evicted" orders 1 'is evicted' evict "${id[c]}" --operator "$work/s/operator.key"
+    ok "rekey: the others get a new key" orders 0 '^the job has a new key; 1 of 1 other members have it' rekey --operator "$work/s/operator.key"
+    ok "rekey: status says another fingerprint" eval '! status a | grep -q "\"job_key\":\"$before\""'
+    ok "rekey: both have saved the same" eval 'until_true 5 cmp -s "$work/s/a.job" "$work/s/b.job"'
+    ok "rekey: in files for them alone" [ "$(stat -c %a "$work/s/a.job")" = 600 ]
+    ok "rekey: the evicted has the former one" cmp -s "$work/s/c.job" "$work/s/job.key"
+    ok "rekey: no key is in any log or answer" eval '! grep -qF "$(cut -d " " -f 2 "$work/s/a.job")" "$work"/*.err "$work"/*.out'
+    ok "rekey: they still see each other" eval 'alive a 2 && alive b 2'
+    stop b
+    ok "rekey: one that starts again comes in by its new file" eval 'apart b && until_true 10 alive a 2 && until_true 10 alive b 2'
+    stop c
+    told 0 node --force --node "$work/s/c.key"
+    ok "rekey: the evicted under a new name is kept out" eval \
+        'apart c; until_true 10 counted c out 5; alive a 2 && alive b 2'
+    chmod 500 "$work/s"
+    if [ "$(id -u)" -ne 0 ]; then
+        ok "rekey: a file that cannot be written is told" orders 1 'could not save' rekey --operator "$work/s/operator.key"
+    fi
+    chmod 700 "$work/s"
+    stop a b c
+}
+
+[ $# -gt 0 ] || set -- keygen config sealed allow run evict rekey
 run_cases "$@"

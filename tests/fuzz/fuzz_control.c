@@ -1,7 +1,7 @@
 /* Any bytes as lines of one control connection: command.c and the engine are the
  * daemon's own, the socket and the shared memory are not there.  Each line must be
  * answered by a line that begins with three digits. */
-#include "daemon/control.h"
+#include "daemon/command.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
 #include <ctype.h>
@@ -87,6 +87,14 @@ void loop_leave(struct daemon *d, bool end)
 {
     d->left = true;
     d->ending |= end;
+}
+
+void orders_do_order(const struct call *a) { command_fail(a->c, SLEET_EINVAL, NULL); }
+void orders_do_show(const struct call *a) { control_say(a->c, "211 {}"); }
+void orders_event(struct control *k, const engine_event *ev)
+{
+    (void)k;
+    (void)ev;
 }
 
 log_sink logger_current(void) { return (log_sink){.emit = NULL}; }
