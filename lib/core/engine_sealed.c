@@ -21,7 +21,7 @@ static int judge(void *arg, const uint8_t key[KEY_BYTES], const struct wire_iden
     if (!engine_admits(e, id))
         return GATE_BARRED;
     if (e->gate->with == GATE_FORMER_KEY && !(m && m->peer->key_known))
-        return GATE_BARRED; /* the former key is for those who were here when it changed */
+        return GATE_OLD; /* the former key is for those who were here when it changed */
     if (!m)
         return 0;
     const struct peer *p = m->peer;
