@@ -43,7 +43,12 @@ void engine_remove_member(engine *e, struct member *m)
     if (m->peer)
         peer_drop(m->peer, e->gate);
     outbox_drop(e, view_slot(&e->view, m));
+    gossip_unlink(e, m);
     view_remove(&e->view, m);
+    if (e->view.count == CROWD) { /* few enough again for all to ping all */
+        e->mesh_since = e->now;
+        member_ping_all(e, e->now);
+    }
 }
 
 engine *engine_new(const engine_config *c, sleet_time now)
@@ -73,7 +78,11 @@ engine *engine_new(const engine_config *c, sleet_time now)
     e->members[0].boot_id = c->boot_id;
     e->members[0].alive = e->members[0].session = true;
     for (uint32_t i = 0; i < c->peer_count; i++)
-        engine_add_member(e, &c->peers[i]);
+        engine_add_member(e, &c->peers[i])->listed = true;
+    if (!gossip_begin(e)) {
+        engine_free(e);
+        return NULL;
+    }
     pacer_init(&e->pacer, e->config.rate_bps, PACE_BURST_BYTES, now);
     state_init(e, now);
     session_begin(e);
@@ -89,6 +98,7 @@ void engine_free(engine *e)
     sealed_fini(e);
     state_fini(e);
     view_fini(&e->view);
+    swim_fini(&e->swim);
     free(e);
 }
 
@@ -99,9 +109,15 @@ static void advance(engine *e, sleet_time now)
         sleet_duration gap = time_since(now, e->promised);
         for (uint32_t i = 1; i < e->view.n; i++) {
             flow_slept(&e->members[i].flow, gap);
+            if (gap >= KEEP_DEAD / 2 && !e->gate) { /* the others may have forgotten this node */
+                e->members[i].told = false;
+                e->members[i].hello_at = now;
+                member_timer(e, &e->members[i]);
+            }
             if (!time_is_never(e->members[i].heard))
                 e->members[i].heard = time_add(e->members[i].heard, gap);
         }
+        swim_paused(&e->swim, gap);
         LOG(&e->config.log, LOG_WARN, FAULT_LOCAL, "paused", F_F("seconds", (double)gap / 1e9));
         e->promised = TIME_NEVER;
         e->now = now;
@@ -262,6 +278,9 @@ static void recv_in_session(engine *e, struct member *m, const struct wire_heade
     case WIRE_GROUP:
         group_recv(e, body, len);
         return;
+    case WIRE_MEMBERS:
+        gossip_recv(e, m, body, len);
+        return;
     case WIRE_CLOSE:
         session_recv_close(e, m, body, len);
         return;
@@ -318,6 +337,8 @@ static void plain_recv(engine *e, const sleet_addr *from, const uint8_t *data, s
     const uint8_t *body;
     size_t body_len;
     struct member *m = view_at(&e->view, from);
+    if (!m)
+        m = gossip_stranger(e, from, data, len);
     if (!m) {
         e->counters.foreign++;
         return;

@@ -4,6 +4,7 @@
  *   engine_sealed.c   the same where sessions are sealed: handshakes, keys, addresses
  *   engine_notice.c   what operators order: who is evicted, which key the job has
  *   engine_member.c   liveness, pings: who is there
+ *   engine_gossip.c   who is a member: what the others say
  *   engine_schema.c   which tensors they have
  *   engine_group.c    who averages with whom, where members differ
  *   engine_send.c     bursts: what leaves next, and when
@@ -17,10 +18,13 @@
 #include "engine.h"
 #include "member/member.h"
 #include "member/orders.h"
+#include "member/swim.h"
 #include "round/round.h"
 #include "state/state.h"
 #include "wire/wire.h"
 
+#define HELLO_GAP_MAX SEC(2)
+#define KEEP_DEAD SEC(60) /* a slot, after its member's death */
 #define CROWD SLEET_GROUP_MAX /* a job of more nodes takes its time to greet and to ping */
 #define INDEX_SLOT_BITS 10 /* of a session index: the member's slot; the rest is random */
 #define PACE_BURST_BYTES (2 * ENGINE_BURST_MAX * ENGINE_DATAGRAM_MAX)
@@ -34,7 +38,7 @@ struct outbox_frame {
     uint8_t type;
     uint8_t with;   /* of a handshake: key of the job's */
     uint16_t len;
-    uint8_t body[1184];
+    uint8_t body[WIRE_BODY_MAX];
 };
 
 /* State transfer of all sets; indices are set handles. */
@@ -70,6 +74,11 @@ struct engine {
     bool evicted;                 /* this node is */
     bool key_event, evicted_event; /* to be polled */
     struct view view;
+    struct swim swim;
+    struct swim_out said; /* room for a frame of it */
+    sleet_time look_at, complain_at;
+    sleet_time mesh_since; /* that there were few enough for all to ping all */
+    bool full;             /* said once: no room for a member */
     struct member *members; /* of the view, at hand */
     struct set sets[ENGINE_SETS_MAX];
     engine_counters counters;
@@ -134,12 +143,14 @@ sleet_time notice_deadline(const engine *);
 bool notice_poll(engine *, engine_event *);
 
 /* ---- engine_member.c */
-sleet_duration member_ping_period(const engine *);
+/* When it will have been silent for too long, if nothing is heard until then. */
+sleet_time member_silent_at(const engine *, const struct member *, double periods);
 /* A PING to an address that may be its new one, at most so many bytes with all that is round
  * it; the bytes, or 0. */
 size_t member_challenge(engine *, struct member *, const sleet_addr *, uint32_t challenge, uint64_t room);
 void member_recv_ping(engine *, struct member *, const uint8_t *, size_t);
 void member_heard(engine *, struct member *); /* any datagram of its session is a sign of life */
+void member_review(engine *, struct member *); /* is it alive, by all that is known */
 void member_expire(engine *);
 void member_echo(engine *, struct member *, uint32_t echo, uint32_t hold_us);
 void member_overflow(engine *, struct member *, uint32_t total);
@@ -147,6 +158,24 @@ void member_timer(engine *, const struct member *); /* what it waits for has cha
 void member_announce(engine *, const struct group *); /* tell its members at once; NULL: all */
 void member_ping_all(engine *, sleet_time now);
 sleet_time member_deadline(const engine *);
+
+/* ---- engine_gossip.c */
+bool gossip_begin(engine *); /* false: out of memory */
+void gossip_met(engine *, struct member *); /* a session has begun */
+void gossip_told(engine *, struct member *); /* the first PING of a session */
+void gossip_moved(engine *, struct member *); /* its address is another one now */
+void gossip_unlink(engine *, struct member *); /* its slot is about to be given back */
+void gossip_closed(engine *, struct member *); /* it has ended, `left`: for good */
+void gossip_merge(engine *, struct member *, struct member *kept); /* they are one node */
+struct member *gossip_stranger(engine *, const sleet_addr *from, const uint8_t *, size_t);
+void gossip_try_address(engine *, struct member *); /* of several, before a greeting */
+bool gossip_sound(const engine *, const struct member *); /* not accused, or heard since */
+bool gossip_live(const engine *, const struct member *); /* alive or suspect, or not known */
+bool gossip_unreachable(const engine *, const struct member *);
+void gossip_recv(engine *, struct member *, const uint8_t *, size_t);
+void gossip_behind_ping(engine *, struct member *); /* news, where there is some */
+void gossip_expire(engine *);
+sleet_time gossip_deadline(const engine *);
 
 /* ---- engine_schema.c */
 void schema_offer(engine *, struct member *, struct set *, uint16_t first);

@@ -9,21 +9,45 @@ static uint32_t micros(sleet_time t)
     return us ? us : 1; /* 0 means none on the wire */
 }
 
-/* A node sends no more pings than one of CROWD nodes, whatever the size of the job. */
-sleet_duration member_ping_period(const engine *e)
+#define SILENT_PERIODS 2.5
+
+/* So few that everybody pings everybody. */
+static bool is_mesh(const engine *e)
 {
-    return e->view.count <= CROWD ? e->config.ping : e->config.ping * (e->view.count - 1) / (CROWD - 1);
+    return e->view.count <= CROWD;
 }
 
-static sleet_duration silence_limit(const engine *e)
+/* Each period each member of a mesh is pinged; beyond it only SWIM's probe tells. */
+sleet_time member_silent_at(const engine *e, const struct member *m, double periods)
 {
-    return member_ping_period(e) * 5 / 2;
+    sleet_time heard = time_before(m->heard, e->mesh_since) ? e->mesh_since : m->heard;
+    return is_mesh(e) ? time_add(heard, (sleet_duration)(periods * (double)e->config.ping)) : TIME_NEVER;
 }
 
-/* Until a PING shows that the member has the session as well, and these keys of it. */
-static bool greets(const struct member *m)
+static sleet_time silent_at(const engine *e, const struct member *m)
 {
-    return !m->session || !m->told || (m->peer && peer_unsure(m->peer));
+    return time_add(member_silent_at(e, m, SILENT_PERIODS), 1);
+}
+
+/* When an accused member is left out, if it is not heard: the accusation is of a period of silence,
+ * so whoever has heard it within one knows better. */
+static sleet_time condemned_at(const engine *e, const struct member *m)
+{
+    return gossip_sound(e, m) ? TIME_NEVER : time_add(m->heard, e->config.ping);
+}
+
+/* Until a PING shows that the member has the session as well, and these keys of it; and when it
+ * is silent for long, since it may have forgotten this node.  Where there are many, the dead are not
+ * greeted. */
+static bool greets(const engine *e, const struct member *m)
+{
+    if (!is_mesh(e) && !m->listed && !m->alive && !gossip_live(e, m))
+        return false;
+    if (!m->session || !m->told)
+        return true;
+    if (m->peer)
+        return peer_unsure(m->peer);
+    return !m->alive && !m->left && (is_mesh(e) || gossip_unreachable(e, m));
 }
 
 /* To be called when what it says has changed, but for `heard`, which only puts it off. */
@@ -33,25 +57,44 @@ void member_timer(engine *e, const struct member *m)
         heap_move(&e->view.due, view_slot(&e->view, m), TIME_NEVER);
         return;
     }
-    sleet_time t = greets(m) ? m->hello_at : TIME_NEVER;
+    sleet_time t = greets(e, m) ? m->hello_at : TIME_NEVER;
     if (m->session)
         t = time_min(t, m->pong_due ? (sleet_time){0}
                                     : time_min(m->ping_at, flow_deadline(&m->flow, &m->rtt)));
     if (m->session && m->alive)
-        t = time_min(t, time_add(m->heard, silence_limit(e) + 1));
+        t = time_min(t, time_min(silent_at(e, m), condemned_at(e, m)));
     if (m->peer)
         t = time_min(t, sealed_deadline(e, m));
     heap_move(&e->view.due, view_slot(&e->view, m), t);
 }
 
+void member_review(engine *e, struct member *m)
+{
+    bool silent = !time_before(e->now, silent_at(e, m)) || (!is_mesh(e) && gossip_unreachable(e, m));
+    bool sound = time_before(e->now, condemned_at(e, m));
+    bool alive = m->session && !m->left && sound && !silent;
+    if (alive == m->alive)
+        return;
+    view_set_alive(&e->view, m, alive);
+    if (!alive && !m->peer) {
+        m->hello_gap = HELLO_GAP_MAX;
+        m->hello_at = time_add(m->heard, KEEP_DEAD);
+    }
+    if (alive)
+        LOG(&e->config.log, LOG_INFO, FAULT_NONE, "member-alive", F_X("node", m->node_id));
+    else
+        LOG(&e->config.log, LOG_WARN, FAULT_REMOTE, silent ? "member-silent" : "member-suspected",
+            F_X("node", m->node_id), F_F("silent_s", (double)time_since(e->now, m->heard) / 1e9));
+}
+
 void member_heard(engine *e, struct member *m)
 {
-    if (!m->alive && m->session && !m->left) {
-        view_set_alive(&e->view, m, true);
-        LOG(&e->config.log, LOG_INFO, FAULT_NONE, "member-alive", F_X("node", m->node_id));
-    }
     m->heard = e->now;
     flow_heard(&m->flow);
+    if (m->swim)
+        swim_heard(&e->swim, m->swim, e->now);
+    if (!m->alive)
+        member_review(e, m);
 }
 
 void member_echo(engine *e, struct member *m, uint32_t echo, uint32_t hold_us)
@@ -125,11 +168,13 @@ void member_recv_ping(engine *e, struct member *m, const uint8_t *body, size_t l
     e->counters.accepted++;
     member_echo(e, m, p.echo, p.hold);
     member_overflow(e, m, p.overflow);
-    bool deaf = m->told && p.hold > (uint32_t)(silence_limit(e) / 1000);
+    bool deaf = is_mesh(e) && m->told && p.hold > SILENT_PERIODS * (double)e->config.ping / 1000;
     e->view.generation += m->deaf != deaf;
     if (deaf && !m->deaf)
         m->ping_at = e->now; /* or it hears us again: ask */
     m->deaf = deaf;
+    if (!m->told)
+        gossip_told(e, m);
     m->told = true;
     m->echo = p.time;
     m->echo_at = e->now;
@@ -218,20 +263,18 @@ static void look_after(engine *e, struct member *m)
 {
     if (m->peer)
         sealed_expire(e, m);
-    if (greets(m) && !time_before(e->now, m->hello_at))
+    if (greets(e, m) && !time_before(e->now, m->hello_at))
         session_greet(e, m);
-    if (m->session && m->alive && time_since(e->now, m->heard) > silence_limit(e)) {
-        view_set_alive(&e->view, m, false);
-        LOG(&e->config.log, LOG_WARN, FAULT_REMOTE, "member-silent", F_X("node", m->node_id),
-            F_F("silent_s", (double)time_since(e->now, m->heard) / 1e9));
-    }
+    if (m->alive)
+        member_review(e, m);
     if (flow_expire(&m->flow, &m->rtt, e->now))
         m->ping_at = e->now; /* it owes an answer: ask */
     bool request = !time_before(e->now, m->ping_at);
     if (m->session && (m->pong_due || request)) {
         send_ping(e, m, request);
+        gossip_behind_ping(e, m);
         if (request)
-            m->ping_at = time_add(e->now, member_ping_period(e));
+            m->ping_at = is_mesh(e) ? time_add(e->now, e->config.ping) : TIME_NEVER;
     }
     member_timer(e, m);
 }
@@ -240,6 +283,7 @@ static void look_after(engine *e, struct member *m)
 void member_expire(engine *e)
 {
     const struct heap *due = &e->view.due;
+    gossip_expire(e);
     for (uint32_t slot = heap_first(due); e->outbox_n < OUTBOX_MAX; slot = heap_first(due)) {
         if (time_before(e->now, due->at[slot]))
             return;
@@ -249,5 +293,5 @@ void member_expire(engine *e)
 
 sleet_time member_deadline(const engine *e)
 {
-    return e->view.due.at[heap_first(&e->view.due)];
+    return time_min(gossip_deadline(e), e->view.due.at[heap_first(&e->view.due)]);
 }

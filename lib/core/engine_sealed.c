@@ -192,6 +192,8 @@ static void recv_hello(engine *e, const sleet_addr *from, const uint8_t *body, s
 static void known_already(engine *e, struct member *m, uint64_t id)
 {
     struct member *other = view_by_id(&e->view, id);
+    if (other)
+        other->listed |= m->listed; /* the slot is kept as that one's would have been */
     if (other && !other->session) {
         view_move(&e->view, other, &m->addr);
         other->hello_at = e->now;
@@ -355,6 +357,7 @@ static void moved(engine *e, struct member *m, const sleet_addr *to)
 {
     view_move(&e->view, m, to);
     m->peer->probe = (struct probe){0};
+    gossip_moved(e, m);
     LOG(&e->config.log, LOG_INFO, FAULT_NONE, "member-moved", F_X("node", m->node_id),
         F_U("port", to->port));
 }
@@ -485,7 +488,7 @@ void sealed_greet(engine *e, struct member *m)
 /* A member that was silent for two periods may have forgotten the session. */
 static sleet_time doubted_at(const engine *e, const struct member *m)
 {
-    return m->session && !m->peer->renew ? time_add(m->heard, 2 * member_ping_period(e)) : TIME_NEVER;
+    return m->session && !m->peer->renew ? member_silent_at(e, m, 2) : TIME_NEVER;
 }
 
 sleet_time sealed_deadline(const engine *e, const struct member *m)

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #define HELLO_GAP MS(100)
-#define HELLO_GAP_MAX SEC(2)
 #define HELLO_GAP_SEALED SEC(5) /* where there is a session and new keys are wanted */
 #define NO_SESSION 0u
 
@@ -79,6 +78,7 @@ void session_open(engine *e, struct member *m, uint64_t node_id, uint64_t boot_i
     m->hello_gap = 0;
     m->hello_at = time_add(e->now, HELLO_GAP);
     notice_session(e, m, other);
+    gossip_met(e, m);
     LOG(&e->config.log, LOG_INFO, FAULT_NONE, "member-joined", F_X("node", m->node_id),
         F_X("boot", m->boot_id));
 }
@@ -105,6 +105,11 @@ void session_recv_hello(engine *e, struct member *m, const struct wire_header *h
         return;
     }
     e->counters.accepted++;
+    struct member *other = view_by_id(&e->view, h.node_id);
+    if (other && other != m && (other->boot_id == h.boot_id || e->config.open_join)) {
+        gossip_merge(e, m, other); /* and the greeting begins again from there */
+        return;
+    }
     if (!m->my_index)
         new_index(e, m);
     if (!m->session || m->boot_id != h.boot_id || m->peer_index != h.index) {
@@ -137,6 +142,7 @@ void session_recv_close(engine *e, struct member *m, const uint8_t *body, size_t
     m->left = c.reason == CLOSE_LEAVE;
     for (uint32_t i = 0; m->left && i < ENGINE_SETS_MAX; i++)
         set_forget(&e->sets[i], m->node_id);
+    gossip_closed(e, m);
     LOG(&e->config.log, m->left ? LOG_INFO : LOG_WARN, FAULT_REMOTE, "member-closed",
         F_X("node", m->node_id), F_U("reason", c.reason), F_U("version", c.version),
         F_U("elements", c.elements));
@@ -157,6 +163,7 @@ void session_farewell(engine *e)
 void session_greet(engine *e, struct member *m)
 {
     sleet_duration most = e->gate && m->session ? HELLO_GAP_SEALED : HELLO_GAP_MAX;
+    gossip_try_address(e, m);
     if (e->gate) {
         sealed_greet(e, m);
     } else {

@@ -17,6 +17,7 @@
 struct sim_config {
     uint32_t nodes; /* 1 .. SIM_NODES_MAX */
     uint32_t seeds; /* each node's list of peers is the first so many; 0: all */
+    bool open_join; /* members that are not listed are taken, too */
     uint64_t seed;
     bool sealed; /* sessions are; node ids are then those of keys, in the order of the nodes */
     const uint8_t *operator_key; /* sealed: whose orders are taken; NULL: nobody's; borrowed */

@@ -9,6 +9,7 @@
     X(flow) \
     X(founding) \
     X(hostile) \
+    X(join) \
     X(liars) \
     X(link) \
     X(mutants) \

@@ -115,7 +115,7 @@ static void a_death_costs_one_cell(void)
     round_without_17(c, &partial, &waited, &cell);
     CHECK(partial > 0 && partial <= cell);
     CHECK(waited > 0 && waited <= cell);
-    cluster_idle(c, SEC(6)); /* more than 2.5 periods of 149/63 s: now all know */
+    cluster_idle(c, SEC(10)); /* somebody has probed it, and all know */
     round_without_17(c, &partial, &waited, &cell);
     CHECK(partial > 0 && partial <= cell); /* it still counts where it would be */
     CHECK_EQ(waited, 0);
@@ -154,29 +154,30 @@ static void loss_costs_what_it_costs_a_group(void)
     cluster_free(c);
 }
 
-/* Every node but node 3 takes this many for alive. */
+/* Every node but nodes 3 and 4 takes this many for alive. */
 static bool all_know(cluster *c, uint32_t alive)
 {
     sim *s = cluster_sim(c);
     for (uint32_t i = 0; i < nodes_of(c); i++)
-        if (i != 3 && engine_nodes_alive(sim_engine(s, i), sim_now(s)) != alive)
+        if (i != 3 && i != 4 && engine_nodes_alive(sim_engine(s, i), sim_now(s)) != alive)
             return false;
     return true;
 }
 
-/* A ping and an answer a second with 63 others is what a node of 64 sends. */
-static void pings_are_bounded_and_good_byes_reach_all(void)
+/* Beyond 64 nodes nobody pings everybody: one probe a period and its answer. */
+static void pings_are_bounded_and_deaths_get_around(void)
 {
     struct sim_totals before, after;
-    cluster *c = ready_crowd(127); /* a period of 2 s */
+    cluster *c = ready_crowd(127);
     REQUIRE(c);
     sim *s = cluster_sim(c);
-    cluster_idle(c, SEC(3)); /* all news is out */
+    cluster_idle(c, SEC(30)); /* all news is out, tables are compared seldom */
     CHECK(all_know(c, 127));
     sim_get_totals(s, &before);
-    cluster_idle(c, SEC(8));
+    cluster_idle(c, SEC(20));
     sim_get_totals(s, &after);
-    CHECK_NEAR(after.sent - before.sent, 127 * 2 * 63 * 8, 127 * 2 * 63 * 8 / 10);
+    CHECK(after.sent - before.sent > 127 * 2 * 20 * 9 / 10);
+    CHECK(after.sent - before.sent < 127 * 3 * 20);
     CHECK(all_know(c, 127));
 
     engine_leave(sim_engine(s, 3), sim_now(s));
@@ -185,10 +186,8 @@ static void pings_are_bounded_and_good_byes_reach_all(void)
     CHECK(all_know(c, 126));
     sim_kill(s, 3);
     sim_kill(s, 4);
-    cluster_idle(c, MS(2900));
-    CHECK_EQ(engine_nodes_alive(sim_engine(s, 0), sim_now(s)), 126); /* 4 may just be slow */
-    cluster_idle(c, MS(2200)); /* silent for more than 2.5 periods */
-    CHECK_EQ(engine_nodes_alive(sim_engine(s, 0), sim_now(s)), 125);
+    cluster_idle(c, SEC(8)); /* probed by somebody within some periods, then all know within one */
+    CHECK(all_know(c, 125));
     cluster_free(c);
 }
 
@@ -196,6 +195,6 @@ TEST_SUITE(cells) = {
     TEST(averages_mix_over_the_job),
     TEST(a_death_costs_one_cell),
     TEST(loss_costs_what_it_costs_a_group),
-    TEST(pings_are_bounded_and_good_byes_reach_all),
+    TEST(pings_are_bounded_and_deaths_get_around),
     TEST_END,
 };

@@ -18,6 +18,11 @@ static inline bool addr_equal(const sleet_addr *a, const sleet_addr *b)
     return a->port == b->port && a->scope == b->scope && memcmp(a->ip, b->ip, 16) == 0;
 }
 
+#define ADDR_TEXT_MAX 56
+
+/* "10.0.0.2:7700" or "[fd00:0:0:0:0:0:0:1]:7700" in `out`, which it returns. */
+const char *addr_text(char out[ADDR_TEXT_MAX], const sleet_addr *);
+
 static inline uint64_t addr_hash(const sleet_addr *a)
 {
     uint64_t half[2];

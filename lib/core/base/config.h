@@ -23,6 +23,7 @@ typedef struct engine_config {
     uint32_t allow_count;    /* 0: whoever has the job's key */
     const sleet_addr *peers; /* copied; own address may be among them (found by node id) */
     uint32_t peer_count;     /* at most ENGINE_PEERS_MAX */
+    bool open_join;          /* tests: with security = none, take members that are not listed */
     sleet_addr advertised[2]; /* where others may reach this node: IPv4, IPv6; port 0: not known */
     uint32_t members_max;    /* nodes there is room for, this one included; at most 1,024 */
     uint32_t window;         /* W: rounds kept open for others, 4 */

@@ -57,6 +57,8 @@ struct member_notice {
 struct member {
     sleet_addr addr;
     bool used; /* the slot is somebody's */
+    bool listed; /* configured: the slot is kept */
+    uint32_t swim; /* its number in member/swim.h, 0: none yet */
     uint64_t node_id, boot_id;
     bool session, alive, left;
     bool refused; /* one of the two does not want the other, for good: said once */

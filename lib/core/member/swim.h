@@ -63,6 +63,7 @@ struct swim_member {
     sleet_time since;          /* when its status was learnt */
     sleet_duration patience;   /* measured by the caller, used where above config.timeout */
     sleet_time told;           /* that it is accused, last */
+    bool mute;                 /* set by the caller: it has no way to it */
     bool unreachable;          /* did not answer this node's last probe itself */
     bool changed;
     uint8_t accusers_n;
@@ -133,6 +134,8 @@ uint32_t swim_find(const struct swim *, uint64_t node_id);
 /* A session with this life of the member has begun: node_id, boot_id, key and
  * addresses of `who` count.  Its number, or SWIM_NONE when the table is full. */
 uint32_t swim_meet(struct swim *, const struct wire_update *who, sleet_time now);
+/* There is a way to it now, which makes it fit for whatever is asked. */
+void swim_unmute(struct swim *, uint32_t member, sleet_time now);
 /* An authenticated datagram of the member's present life has come. */
 void swim_heard(struct swim *, uint32_t member, sleet_time now);
 /* It said good-bye. */
@@ -195,6 +198,6 @@ static inline uint32_t swim_number(const struct swim *s, const struct swim_membe
 {
     return (uint32_t)(m - s->members);
 }
-/* A random live member but this node and `but`; SWIM_NONE if chance finds none. */
+/* A random live member but this node, the mute and `but`; SWIM_NONE if chance finds none. */
 uint32_t swim_random(struct swim *, uint32_t but);
 #endif

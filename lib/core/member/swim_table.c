@@ -122,7 +122,7 @@ uint32_t swim_random(struct swim *s, uint32_t but)
 {
     for (int tries = 0; tries < 16 && s->n > 1; tries++) {
         uint32_t i = s->order[rng_below(&s->rng, s->n - 1)];
-        if (i != but && swim_live(&s->members[i]))
+        if (i != but && swim_live(&s->members[i]) && !s->members[i].mute)
             return i;
     }
     return SWIM_NONE;
@@ -358,7 +358,14 @@ uint32_t swim_meet(struct swim *s, const struct wire_update *who, sleet_time now
     if (learn(&m->record, &u, true) || new_life)
         swim_news(s, number);
     swim_heard(s, number, s->now);
-    if (s->sync.first && !s->sync.walking)
-        s->sync_at = s->now;
+    if (!m->mute)
+        swim_unmute(s, number, s->now);
     return number;
+}
+
+void swim_unmute(struct swim *s, uint32_t number, sleet_time now)
+{
+    s->members[number].mute = false;
+    if (s->sync.first && !s->sync.walking) /* somebody to ask for a table */
+        s->sync_at = now;
 }

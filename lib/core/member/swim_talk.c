@@ -185,8 +185,10 @@ void swim_sync(struct swim *s)
 {
     struct swim_sync *y = &s->sync;
     y->peer = swim_random(s, SWIM_NONE);
-    if (y->peer == SWIM_NONE)
+    if (y->peer == SWIM_NONE) {
+        s->sync_at = y->first ? TIME_NEVER : s->sync_at;
         return;
+    }
     if (y->walking || y->first)
         s->sync_at = time_add(s->now, s->config.period);
     y->walking = true;

@@ -211,6 +211,8 @@ static inline bool round_untouched(const struct round *r, const struct env *e)
 /* The rounds of the others that hold the same model. */
 struct member_rounds set_others(const struct set *, const struct env *);
 uint64_t set_job_round(const struct set *, const struct env *);
+/* Does a round that is kept name that slot of the view? */
+bool set_refers_to(const struct set *, int slot);
 struct round *set_find(const struct set *, uint64_t number);
 /* The round `number` with its group pinned, made if it is new; NULL where it cannot be. */
 struct round *set_pin(struct set *, const struct env *, uint64_t number, sleet_time now);

@@ -28,6 +28,15 @@ struct round *set_find(const struct set *s, uint64_t number)
     return r;
 }
 
+bool set_refers_to(const struct set *s, int slot)
+{
+    for (uint32_t i = 0; i < ROUNDS_RING; i++)
+        for (uint32_t k = 0; s->ring[i] && k < s->ring[i]->group.n; k++)
+            if (s->ring[i]->group.members[k].slot == slot)
+                return true;
+    return false;
+}
+
 void set_retire(struct set *s, const struct env *e, uint32_t slot)
 {
     struct round *r = s->ring[slot];
