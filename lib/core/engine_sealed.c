@@ -422,6 +422,10 @@ static void recv_sealed(engine *e, const sleet_addr *from, const struct wire_hea
         return;
     }
     const uint8_t *body = keypair_open(k ? k : &p->pair, h->counter, data, len, room, e->now, &v);
+    if (!body && h->type == WIRE_CLOSE && gate_right(e->gate, data, len)) {
+        recv_handshake(e, from, h, data, len); /* our third message was refused */
+        return;
+    }
     if (!body) {
         e->counters.duplicate += v == KEYPAIR_REPLAYED;
         e->counters.corrupt += v == KEYPAIR_FORGED;
