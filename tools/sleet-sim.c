@@ -14,7 +14,7 @@
 struct options {
     uint64_t nodes, rounds, elements, seed, rate_bps, membership;
     double loss, delay_ms, jitter_ms, deadline_ms;
-    bool repair_off, json;
+    bool repair_off, sealed, json;
 };
 
 struct summary {
@@ -37,6 +37,7 @@ static const char help[] =
     "      --rate BPS     send rate of a node, bits per second (default of sleetd)\n"
     "      --seed S       of every random choice (1)\n"
     "      --no-repair    missing results are not asked for again\n"
+    "      --sealed       sessions are sealed, as those of sleetd\n"
     "      --membership N instead: how N nodes find out who is alive, 2 to 1024; with --loss,\n"
     "                     --delay, --seed, --json\n"
     "      --scenario F   play a scenario of netem/scenarios instead; no other options\n"
@@ -69,7 +70,7 @@ static const struct option long_options[] = {
     {"nodes", 1, NULL, 'n'},    {"loss", 1, NULL, 'l'},     {"delay", 1, NULL, 'd'},
     {"jitter", 1, NULL, 'j'},   {"rounds", 1, NULL, 'r'},   {"elements", 1, NULL, 'e'},
     {"deadline", 1, NULL, 't'}, {"rate", 1, NULL, 'b'},     {"seed", 1, NULL, 's'},
-    {"membership", 1, NULL, 'm'}, {"no-repair", 0, NULL, 'x'}, {"json", 0, NULL, 'J'},    {"help", 0, NULL, 'h'},
+    {"membership", 1, NULL, 'm'}, {"no-repair", 0, NULL, 'x'}, {"sealed", 0, NULL, 'S'}, {"json", 0, NULL, 'J'},    {"help", 0, NULL, 'h'},
     {"version", 0, NULL, 'V'},  {NULL, 0, NULL, 0}};
 
 static bool set_option(struct options *o, int option, const char *text)
@@ -114,6 +115,8 @@ static int parse(struct options *o, int argc, char **argv)
             return 0;
         } else if (option == 'x') {
             o->repair_off = true;
+        } else if (option == 'S') {
+            o->sealed = true;
         } else if (option == 'J') {
             o->json = true;
         } else if (option == '?') {
@@ -254,6 +257,7 @@ int main(int argc, char **argv)
                                 .seed = o.seed,
                                 .rate_bps = o.rate_bps,
                                 .repair_off = o.repair_off,
+                                .sealed = o.sealed,
                                 .go_on_isolated = true,
                                 .link = {.delay = (sleet_duration)(o.delay_ms * 1e6),
                                          .jitter = (sleet_duration)(o.jitter_ms * 1e6),
