@@ -253,6 +253,37 @@ static void new_keys_under_loss_cost_nothing(void)
     cluster_free(c);
 }
 
+/* Longer than keys last: frozen, or cut off.  Then both meet again, in the same session. */
+static void old_keys_are_replaced_after_a_long_silence(void)
+{
+    for (unsigned frozen = 0; frozen < 2; frozen++) {
+        struct sim_config cfg = config(3, 0);
+        struct sim_link down = {.down = true};
+        cluster *c = cluster_new(&cfg, counts, 1);
+        REQUIRE(c);
+        sim *s = cluster_sim(c);
+        cluster_idle(c, SEC(5));
+        CHECK(all_alive(c));
+        CHECK_EQ(logged.joined, 6);
+        if (frozen)
+            sim_freeze(s, 2, true);
+        sim_set_link(s, 2, SIM_ALL, frozen ? &cfg.link : &down);
+        sim_set_link(s, SIM_ALL, 2, frozen ? &cfg.link : &down);
+        cluster_idle(c, SEC(400));
+        CHECK_EQ(alive(c, 0), 2);
+        if (frozen)
+            sim_freeze(s, 2, false);
+        sim_set_link(s, SIM_ALL, SIM_ALL, &cfg.link);
+        cluster_idle(c, SEC(3));
+        CHECK(all_alive(c));
+        uint64_t before = useless_all(c);
+        cluster_idle(c, SEC(5));
+        CHECK_EQ(useless_all(c), before);
+        CHECK_EQ(logged.expired, 4);
+        cluster_free(c);
+    }
+}
+
 /* ---- replay --------------------------------------------------------------------------------- */
 
 #define KEPT_MAX 20000u
@@ -357,6 +388,7 @@ TEST_SUITE(session) = {
     TEST(one_key_is_left_where_both_begin),
     TEST(a_forgotten_session_is_found_out),
     TEST(new_keys_under_loss_cost_nothing),
+    TEST(old_keys_are_replaced_after_a_long_silence),
     TEST(captured_traffic_is_worth_nothing),
     TEST(a_changed_address_keeps_the_session),
     TEST_END,
