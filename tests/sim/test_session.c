@@ -244,7 +244,7 @@ static void new_keys_under_loss_cost_nothing(void)
         CHECK(alive(c, 0) == 2 && alive(c, 1) == 2);
     }
     CHECK(watch[0][1].n >= 4 && watch[1][0].n >= 4); /* keys */
-    CHECK(longest <= MS(250)); /* a few datagrams in a row are lost now and then */
+    CHECK(longest <= MS(400)); /* a few datagrams in a row are lost now and then */
     CHECK_EQ(logged.joined, 2);
     CHECK_EQ(logged.expired, 0);
     /* HELLO_ACKs of repeated HELLOs are; nothing sealed was. */

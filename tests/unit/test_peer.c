@@ -278,7 +278,7 @@ static void new_keys_leave_no_gap(void)
     uint8_t late[WIRE_DATAGRAM_MAX];
     both(s);
     CHECK(meet(&s[0], &s[1]));
-    now = time_add(now, KEYPAIR_REKEY + PEER_JITTER);
+    now = time_add(now, KEYPAIR_REKEY + PEER_SPREAD);
     CHECK(peer_expire(&s[0].peer, s[0].gate, now) && peer_expire(&s[1].peer, s[1].gate, now));
     CHECK(s[0].peer.renew && !s[1].peer.renew); /* the initiator asks first */
     size_t n = seal(&s[1], late);

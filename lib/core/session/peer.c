@@ -167,9 +167,9 @@ static bool loses(const struct keypair *k, const struct keypair *current)
 
 static void set_rekey(struct peer *p, struct gate *g)
 {
-    sleet_duration jitter = (sleet_duration)(secret_u32(&g->stream) % 1024) * (PEER_JITTER / 1024);
+    sleet_duration spread = (sleet_duration)(secret_u32(&g->stream) % 1024) * (PEER_SPREAD / 1024);
     sleet_duration after = KEYPAIR_REKEY + (p->current.initiator ? 0 : ANSWERER_LATER);
-    p->rekey_at = time_add(p->current.born, after + jitter);
+    p->rekey_at = time_add(p->current.born, after + spread);
 }
 
 bool peer_install(struct peer *p, struct gate *g, struct keypair *k, const uint8_t key[KEY_BYTES],

@@ -10,7 +10,7 @@
 #include "session/gate.h"
 
 #define PEER_OFFER_LIFE SEC(5) /* a HELLO is repeated so long, then made anew */
-#define PEER_JITTER MS(333)    /* at most, so that two sides do not keep step */
+#define PEER_SPREAD SEC(10)    /* new keys are asked for so much later at most: not by all at once */
 #define PEER_PREVIOUS_LIFE SEC(30)
 #define PEER_AT_ONCE SEC(10) /* pairs born within so long come from both sides' offers */
 
