@@ -234,6 +234,7 @@ static void new_keys_under_loss_cost_nothing(void)
         trainers[i] = (struct trainer){c, i};
         start_round(cluster_sim(c), &trainers[i]);
     }
+    cluster_idle(c, SEC(1)); /* at first their groups differ: foreign as well */
     uint64_t before = useless(c, 0) + useless(c, 1);
     while (sim_now(cluster_sim(c)).ns < SEC(400)) {
         cluster_idle(c, MS(5));
