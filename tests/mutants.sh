@@ -31,6 +31,9 @@ names=(
     "a late joiner contributes at once"
     "commits of other groups are dropped"
     "an owner adds its own values to another group's fragments"
+    "a block of state is placed as it came"
+    "a version goes while it is being fetched"
+    "a round averages all of a tensor of state"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -79,6 +82,9 @@ fault() { # NUMBER
         plant lib/core/round/start.c 'r->contributes = r->contributes && s->established;' '' ;;
     9) plant lib/core/round/held.c 'return parts < PARTS_MAX && put_extra' 'return false && put_extra' ;;
     10) plant $owner '    if (number < share)' '    if (number < share || share)' ;;
+    11) plant lib/core/state/block.c '    return !digest || ' '    return true || !digest || ' ;;
+    12) plant lib/core/state/snapshot.c '> STATE_PIN)' '> 0 * STATE_PIN)' ;;
+    13) plant lib/core/tensor/layout.h '    return t->dtype != SLEET_F32_STATE ||' '    return t->dtype == t->dtype ||' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }
