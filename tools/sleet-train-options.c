@@ -19,6 +19,7 @@
     X(O_HIDDEN, "hidden", "N,...", "widths of the dense hidden layers, 0 for none (64)")    \
     X(O_LR, "lr", "X", "peak learning rate (0.1)")                                          \
     X(O_MOMENTUM, "momentum", "X", "(0.9)")                                                 \
+    X(O_REFRESH, "refresh-momentum", NULL, "average a sixteenth of the momentum each round, not all") \
     X(O_DECAY, "weight-decay", "X", "(0)")                                                  \
     X(O_SCHEDULE, "schedule", "S", "cosine or linear, to 0 at the last step (cosine)")      \
     X(O_WARMUP, "warm-up", "N", "steps in which the rate rises (0)")                        \
@@ -165,6 +166,7 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_HIDDEN: return hidden_list(v, o);
     case O_LR: return real(v, 0, 1e30, &o->sgd.rate);
     case O_MOMENTUM: return real(v, 0, 0.9999, &o->sgd.momentum);
+    case O_REFRESH: o->refresh = true; return true;
     case O_DECAY: return real(v, 0, 1, &o->sgd.weight_decay);
     case O_SCHEDULE:
         if (!pick(v, "cosine", "linear", &first))

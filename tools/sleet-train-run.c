@@ -73,7 +73,8 @@ static int connect_daemon(struct run *r)
     if (!error)
         error = sleet_set_add(r->set, "params", SLEET_F32, n, r->params);
     if (!error)
-        error = sleet_set_add(r->set, "momentum", SLEET_F32, n, r->momentum);
+        error = sleet_set_add(r->set, "momentum", r->o->refresh ? SLEET_F32_STATE : SLEET_F32, n,
+                              r->momentum);
     if (!error)
         error = sleet_set_add(r->set, "schedule", SLEET_F32, 1, &r->schedule);
     if (!error)

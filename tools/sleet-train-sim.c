@@ -31,6 +31,7 @@ static struct sim_config network(const struct train_options *o)
                            .seed = o->seed,
                            .link = {.delay = MS(1), .jitter = US(200)},
                            .clip = o->clip,
+                           .state_tensors = o->refresh, /* the last of the set: the momentum */
                            .repair_off = o->no_repair,
                            .go_on_isolated = true}; /* what loss does is the question */
     if (o->burst > 0) {

@@ -26,6 +26,7 @@ struct train_options {
     const char *shards_text;
     uint32_t shard, shard_count; /* this node's, from 0 */
     bool average;
+    bool refresh; /* of the momentum: SLEET_F32_STATE */
     uint32_t min_nodes;
     double min_wait, deadline; /* seconds; deadline 0: the library's default */
     uint32_t evaluate;         /* test every so many steps; 0: once an epoch */

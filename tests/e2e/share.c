@@ -14,7 +14,7 @@
 
 #define COUNT 1000000 /* elements */
 
-static float values[COUNT];
+static float values[COUNT], moments[3000];
 
 /* Noise, which does not compress. */
 static void fill(uint32_t seed)
@@ -74,6 +74,8 @@ int main(int argc, char **argv)
     int error = sleet_set_new(&set, ctx, "shared", SLEET_MODEL);
     if (!error)
         error = sleet_set_add(set, "values", SLEET_F32, COUNT, values);
+    if (!error)
+        error = sleet_set_add(set, "moments", SLEET_F32_STATE, 3000, moments);
     if (!error)
         error = sleet_set_register(set);
     int64_t begun = now_ms();
