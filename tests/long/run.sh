@@ -69,6 +69,22 @@ part_daemons() {
     "$src/tools/accuracy-daemons.sh" -b "$build" -c "$state/accuracy-cells"
 }
 
+# What a cut of 1,000 steps leaves of the model: within a point of the better side, also where the
+# sides never met, while their plain mean is more than ten points worse.
+part_apart() {
+    local policy seed bar
+    for seed in 1 2 3; do
+        for policy in park continue strangers; do
+            bar=0
+            [ $policy != strangers ] || bar=-10
+            "$build/apart" $policy $seed | tee -a "$state/apart.out" | awk -v bar=$bar '{ print }
+                { healed = $0; sub(/.*healed, [^:]*: [0-9.]* %, /, "", healed)
+                  mean = $0; sub(/.*their mean: [0-9.]* %, /, "", mean) }
+                END { exit !(NR == 1 && healed + 0 >= -1 && (bar == 0 || mean + 0 < bar)) }' || return 1
+        done
+    done
+}
+
 # A node that joins, and kills every 20 s: the accuracy of the undisturbed run, within a point.
 part_state() { SLEET_BUILD=$build timeout -k 10 7200 bash "$src/tests/e2e/state.sh" joined churned; }
 
