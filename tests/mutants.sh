@@ -76,7 +76,7 @@ fault() { # NUMBER
         plant $feedback '    if (w->flags & SUMMARY_SCATTER_OVER)' \
             '    if (w->flags & SUMMARY_SCATTER_OVER && rank >= 64)' ;;
     7) plant $feedback '#define COUNTER_MARGIN 8 ' '#define COUNTER_MARGIN 0 ' ;;
-    8) plant lib/core/round/group.c 's->attached && s->established);' 's->attached);' &&
+    8) plant lib/core/round/group.c 's->attached && s->established &&' 's->attached &&' &&
         plant lib/core/round/group.c 'same || m->node_id == lowest);' \
             'true || same || m->node_id == lowest);' &&
         plant lib/core/round/start.c 'r->contributes = r->contributes && s->established;' '' ;;
