@@ -34,6 +34,11 @@ names=(
     "a block of state is placed as it came"
     "a version goes while it is being fetched"
     "a round averages all of a tensor of state"
+    "any member's results are taken"
+    "far contributions are not held back"
+    "far results are taken"
+    "what all do is taken for a lie"
+    "what others hold of an owner is not compared"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -55,7 +60,7 @@ plant() { # FILE TEXT OTHER
 }
 
 fault() { # NUMBER
-    local owner=lib/core/round/owner.c feedback=lib/core/round/feedback.c
+    local owner=lib/core/round/owner.c clip=lib/core/round/clip.c feedback=lib/core/round/feedback.c
     case $1 in
     1) plant $owner '    if (o->mask[number] & BIT(rank))' \
         '    if (rank == 1 || (o->mask[number] & BIT(rank)))' &&
@@ -76,7 +81,7 @@ fault() { # NUMBER
         plant $feedback '    if (w->flags & SUMMARY_SCATTER_OVER)' \
             '    if (w->flags & SUMMARY_SCATTER_OVER && rank >= 64)' ;;
     7) plant $feedback '#define COUNTER_MARGIN 8 ' '#define COUNTER_MARGIN 0 ' ;;
-    8) plant lib/core/round/group.c 's->attached && s->established &&' 's->attached &&' &&
+    8) plant lib/core/round/group.c 's->attached && s->established && !set_parked' 's->attached && !set_parked' &&
         plant lib/core/round/group.c 'same || m->node_id == lowest);' \
             'true || same || m->node_id == lowest);' &&
         plant lib/core/round/start.c 'r->contributes = r->contributes && s->established;' '' ;;
@@ -85,6 +90,12 @@ fault() { # NUMBER
     11) plant lib/core/state/block.c '    return !digest || ' '    return true || !digest || ' ;;
     12) plant lib/core/state/snapshot.c '> STATE_PIN)' '> 0 * STATE_PIN)' ;;
     13) plant lib/core/tensor/layout.h '    return t->dtype != SLEET_F32_STATE ||' '    return t->dtype == t->dtype ||' ;;
+    14) plant lib/core/round/gather.c '    if (!expected && vouched_for(' '    if (rank > 64 && vouched_for(' ;;
+    15) plant $clip '    if (fits || (int)rank == r->self' '    if (true || fits || (int)rank == r->self' ;;
+    16) plant $clip '    return excess < EXCESS_MAX ? excess : EXCESS_MAX;' '    return excess < 0 ? excess : 0;' ;;
+    17) plant $clip '    u.change = clip_median(all, u.n);' '    u.change = clip_median(all, 0);' ;;
+    18) plant lib/core/round/witness.c '    if (!(w->flags & SUMMARY_WITNESS) ||' \
+        '    if ((w->flags & SUMMARY_WITNESS) ||' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }

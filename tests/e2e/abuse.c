@@ -7,6 +7,7 @@
  *   abuse half           half a line, a set half defined, a reply with a descriptor not read
  *   abuse mid BYTES      dies in an open round of a set of so many bytes
  *   abuse rounds BYTES   round after round, until killed
+ *   abuse steps BYTES X  small steps from common values, of which X times is sent; 1: honest
  *   abuse held BYTES     a round that its deadline closes; is the result written afterwards?
  *
  * $SLEET_CONTROL names the daemon's socket.  Each ends with a line "MODE: ...". */
@@ -307,6 +308,31 @@ _Noreturn static void do_rounds(uint64_t bytes)
         one_round(set, 10000);
 }
 
+/* Steps of 0.01 from what is committed; what is sent is `lie` times the model.  Says how large it
+ * got. */
+_Noreturn static void do_steps(uint64_t bytes, double lie)
+{
+    sleet_set *set = ready(bytes);
+    sleet_rng rng = {(uint64_t)getpid()};
+    float *send = sleet_send_buffer(set, 0);
+    uint64_t n = bytes / 4;
+    for (uint64_t i = 0; i < n; i++)
+        send[i] = (float)(i % 17) - 8;
+    sleet_wait_nodes(set, 3, INT64_C(10000000000));
+    for (unsigned round = 1;; round++) {
+        double most = 0;
+        one_round(set, 2000);
+        const float *result = sleet_result_buffer(set, 0);
+        for (uint64_t i = 0; i < n; i++) {
+            most = fmax(most, fabs((double)result[i]));
+            double x = (double)result[i] + (rng_double(&rng) - 0.5) * 0.01;
+            send[i] = (float)(round < 20 ? x : x * lie);
+        }
+        printf("step %u most %.1f\n", round, most);
+        fflush(stdout);
+    }
+}
+
 /* The other node's trainer makes rounds: its data goes on arriving after our deadline. */
 static int do_held(uint64_t bytes)
 {
@@ -347,8 +373,11 @@ int main(int argc, char **argv)
         return do_mid(n);
     if (strcmp(mode, "rounds") == 0)
         do_rounds(n);
+    if (strcmp(mode, "steps") == 0 && argc > 3)
+        do_steps(n, strtod(argv[3], NULL));
     if (strcmp(mode, "held") == 0)
         return do_held(n);
-    fprintf(stderr, "usage: abuse api|garbage N|flood MS|deaf|half|mid BYTES|rounds BYTES|held BYTES\n");
+    fprintf(stderr, "usage: abuse api|garbage N|flood MS|deaf|half|mid BYTES|rounds BYTES|"
+                    "steps BYTES X|held BYTES\n");
     return 2;
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # crash.sh - daemons killed in the middle of rounds, again and again; a peer that takes
-# everything and answers nothing; what a daemon opens.
-# Arguments: the cases to run, of kill sink port (all); SLEET_CRASHES kills (2).
+# everything and answers nothing; one that lies; what a daemon opens.
+# Arguments: the cases to run, of kill sink liar port (all); SLEET_CRASHES kills (2).
 # Needs the build folder in SLEET_BUILD or BUILDDIR.
 # shellcheck source=lib.sh disable=SC2034,SC2154
 . "$(dirname "$0")/lib.sh" crash sleetd sleetctl abuse
@@ -76,6 +76,32 @@ sink_case() {
     stop t a b
 }
 
+# ---- a member that lies ------------------------------------------------------------------
+
+# NAME NODE: peers and the log there hold something against that node only.
+names_only() {
+    "$ctl" -s "$work/$1.sock" peers | grep -q "^node $2 is far off" &&
+        said "$1.err" "event=member-far-off .*node=$2 " &&
+        ! "$ctl" -s "$work/$1.sock" peers | grep "is far off" | grep -vq "^node $2 "
+}
+
+liar_case() {
+    local peers='' name
+    for name in a b c; do up $name 1 && stop $name; done 2>/dev/null
+    peers=$host:${at[a]},$host:${at[b]},$host:${at[c]}
+    ok "liar: three daemons" eval 'up a 1 && up b 2 && up c 3'
+    for name in a b; do
+        keep "t$name" env SLEET_CONTROL="$work/$name.sock" "$build/abuse" steps 100000 1
+    done
+    keep tc env SLEET_CONTROL="$work/c.sock" "$build/abuse" steps 100000 1000
+    ok "liar: two hundred steps" eval 'until_true 60 said ta.out "^step 200 " && until_true 60 said tb.out "^step 200 "'
+    ok "liar: the honest ones name it, and nobody else" eval 'names_only a 3 && names_only b 3'
+    ok "liar: explain has it in a round" eval '"$ctl" -s "$work/a.sock" explain | grep -q "^node 3 is far off in this round"'
+    ok "liar: their values, of 8 at most, are no larger than 12 ($(tail -n 1 "$work/ta.out"))" \
+        at_most "$(tail -n 1 "$work/ta.out" | awk '{ print $4 }')" 12
+    stop ta tb tc a b c
+}
+
 # ---- one UDP port, one socket file --------------------------------------------------------
 
 port_case() {
@@ -86,5 +112,5 @@ port_case() {
     stop a
 }
 
-[ $# -gt 0 ] || set -- kill sink port
+[ $# -gt 0 ] || set -- kill sink liar port
 run_cases "$@"

@@ -127,7 +127,7 @@ static void commit(struct set *s, struct round *r, const struct env *e, uint32_t
     const float *x = o->commit + (size_t)number * FRAGMENT_ELEMENTS;
     if (!r->joined)
         clip_committed(s, e, fragment, x, n);
-    if (number < share)
+    if (share > number)
         witness_note(r, e, (uint32_t)r->self, fragment, (float)-o->wsum[number], o->mask[number], x,
                      (size_t)n * sizeof *x);
     take_own(s, r, e, 1);
