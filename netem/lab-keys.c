@@ -1,34 +1,44 @@
 /* lab-keys.c - the keys of a sealed job, new for each run and gone with its folder. */
 #include "lab.h"
-#include <errno.h>
-#include <fcntl.h>
+#include "keyfile/keyfile.h"
+#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 
-static bool write_key(const struct lab *lab, int node, const char *keyword)
+static uint64_t id_of(const uint8_t secret[KEY_BYTES])
 {
-    uint8_t key[32];
-    char path[160];
-    node_path(lab, node, "key", path, sizeof path);
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool ok = fd >= 0 && getrandom(key, sizeof key, 0) == (ssize_t)sizeof key &&
-              dprintf(fd, "%s ", keyword) > 0;
-    for (size_t i = 0; i < sizeof key && ok; i++)
-        ok = dprintf(fd, i + 1 < sizeof key ? "%02x" : "%02x\n", key[i]) > 0;
-    if (fd >= 0)
-        close(fd);
-    if (!ok)
-        lab_say("cannot write %s: %s", path, strerror(errno));
-    return ok;
+    uint8_t public_key[KEY_BYTES];
+    key_public(public_key, secret);
+    return key_node_id(public_key);
 }
 
-/* The job's is the file of node 0. */
+static int by_id(const void *a, const void *b)
+{
+    uint64_t x = id_of(a), y = id_of(b);
+    return (x > y) - (x < y);
+}
+
+static bool write_key(const struct lab *lab, int node, enum keyfile_kind kind, const uint8_t *key)
+{
+    char path[160], why[KEYFILE_WHY];
+    node_path(lab, node, "key", path, sizeof path);
+    if (keyfile_create(kind, path, key, why))
+        return true;
+    lab_say("%s", why);
+    return false;
+}
+
+/* The job's is the file of node 0.  Ids rise with the numbers of the nodes, as without keys:
+ * the lowest decides ties. */
 bool keys_make(const struct lab *lab)
 {
-    bool ok = write_key(lab, 0, "sleet-job-key");
-    for (int i = 1; i <= (int)lab->s->nodes && ok; i++)
-        ok = write_key(lab, i, "sleet-node-key");
+    uint8_t key[LAB_NODES + 1][KEY_BYTES];
+    int nodes = (int)lab->s->nodes;
+    for (int i = 0; i <= nodes; i++)
+        keyfile_generate(key[i]);
+    qsort(key[1], (size_t)nodes, KEY_BYTES, by_id);
+    bool ok = write_key(lab, 0, KEYFILE_JOB, key[0]);
+    for (int i = 1; i <= nodes && ok; i++)
+        ok = write_key(lab, i, KEYFILE_NODE, key[i]);
     return ok;
 }
 

@@ -49,6 +49,7 @@ bool node_start(struct lab *lab, struct lab_node *n)
     keys_options(lab, i, job_key, own_key);
     const char *argv[] = {program, listen, control, rate, seed, peers.text,
                           s->sealed ? own_key : id, s->sealed ? "--job.security=sealed" : "--job.security=none",
+                          s->go_on ? "--job.on_partition=continue" : "--job.on_partition=park",
                           s->sealed ? job_key : NULL, NULL};
     int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     n->daemon = (struct lab_proc){.pid = out < 0 ? -1 : lab_spawn(argv, NULL, n->ns, out)};

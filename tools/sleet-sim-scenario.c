@@ -240,7 +240,8 @@ static bool prepare(struct play *p)
                                 .seeds = (uint32_t)p->s->seeds,
                                 .sealed = p->s->sealed,
                                 .seed = (uint64_t)p->s->seed,
-                                .rate_bps = (uint64_t)(p->s->rate_mbit * 1e6)};
+                                .rate_bps = (uint64_t)(p->s->rate_mbit * 1e6),
+                                .part_continue = p->s->go_on};
     if (!trainers_open(p))
         return false;
     p->c = cluster_new(&config, (uint64_t[]){p->params, p->params}, 2);

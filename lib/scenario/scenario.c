@@ -96,11 +96,13 @@ static bool on_starts(struct reader *r, const char *value)
     return true;
 }
 
-static bool on_security(struct reader *r, const char *value)
+/* One of two words: *out says whether it is the second. */
+static bool on_choice(struct reader *r, const char *key, const char *value, const char *first,
+                      const char *second, bool *out)
 {
-    r->s->sealed = strcmp(value, "sealed") == 0;
-    return r->s->sealed || strcmp(value, "none") == 0 ||
-           reader_wrong(r, r->line, "security = \"%s\": use none or sealed", value);
+    *out = strcmp(value, second) == 0;
+    return *out || strcmp(value, first) == 0 ||
+           reader_wrong(r, r->line, "%s = \"%s\": use %s or %s", key, value, first, second);
 }
 
 static bool on_nodes(struct reader *r, const char *key, const char *value)
@@ -108,12 +110,14 @@ static bool on_nodes(struct reader *r, const char *key, const char *value)
     if (strcmp(key, "start_s") == 0)
         return on_starts(r, value);
     if (strcmp(key, "security") == 0)
-        return on_security(r, value);
+        return on_choice(r, key, value, "none", "sealed", &r->s->sealed);
+    if (strcmp(key, "on_partition") == 0)
+        return on_choice(r, key, value, "park", "continue", &r->s->go_on);
     if (strcmp(key, "nat") == 0) {
         r->nat_line = r->line;
         return parse_nodes(r, key, value, "", &r->s->nat);
     }
-    return keys_only(r, nodes_keys, COUNT(nodes_keys), " start_s security nat", key, value, r->s);
+    return keys_only(r, nodes_keys, COUNT(nodes_keys), " start_s security on_partition nat", key, value, r->s);
 }
 
 static bool on_link(struct reader *r, const char *key, const char *value)
@@ -258,6 +262,7 @@ bool scenario_read(struct scenario *s, FILE *in, const char *path, FILE *errors)
 {
     struct reader r = {.s = s, .in = in, .errors = errors, .path = path};
     *s = (struct scenario){.seed = 1,
+                           .sealed = true,
                            .limit_s = 120,
                            .rate_mbit = 25,
                            .workload = {.samples = 6000,

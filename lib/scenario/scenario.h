@@ -149,6 +149,7 @@ struct scenario {
     double nodes, rate_mbit; /* rate_mbit: most a node sends */
     double seeds; /* each node's list of peers is the first so many; 0: all */
     bool sealed;  /* sessions are encrypted */
+    bool go_on;   /* on_partition = continue: also the smaller side of a cut */
     uint32_t nat; /* nodes behind a NAT, each behind its own */
     double start_s[SCENARIO_NODES_MAX]; /* when each node is started */
     struct scenario_link link[SCENARIO_NODES_MAX];

@@ -83,5 +83,5 @@ keys_case() {
     no_cross_talk "keys"
 }
 
-[ $# -gt 0 ] || set -- names
+[ $# -gt 0 ] || set -- names keys
 run_cases "$@"

@@ -37,6 +37,8 @@ static void least_file_has_defaults(void)
     CHECK_EQ(scenario_parameters(&s), 785 * 16 + 170);
     CHECK_EQ(s.link[3].loss, 0);
     CHECK_EQ(s.events, 0);
+    CHECK(s.sealed); /* as a daemon */
+    CHECK(!s.go_on);
 }
 
 static void links_of_all_and_of_some(void)
@@ -83,9 +85,11 @@ static void nodes_behind_nats_and_what_befalls_them(void)
     CHECK_NEAR(s.event[3].seconds, -3600, 0);
     CHECK(scenario_has(&s, SCENARIO_UP));
     CHECK(!scenario_has(&s, SCENARIO_KILL));
-    REQUIRE(read_text("[nodes]\ncount = 4\nnat = *\nsecurity = none\n[expect]\ndone = 1\n"));
+    REQUIRE(read_text("[nodes]\ncount = 4\nnat = *\nsecurity = none\n"
+                      "on_partition = continue\n[expect]\ndone = 1\n"));
     CHECK_EQ(s.nat, 15);
     CHECK(!s.sealed);
+    CHECK(s.go_on);
 }
 
 /* Two lives: the first joins after 3 s, is alone for 10 s; the second never joins. */
@@ -192,6 +196,7 @@ static void faults_are_named(void)
         {LEAST "[event a]\nat_s = 1\ndo = clock 0\n", "clock 0 moves nothing"},
         {LEAST "[event a]\nat_s = 1\ndo = clock\n", "clock = \"\": a number from -1e+06"},
         {"[nodes]\ncount = 4\nsecurity = some\n", "security = \"some\": use none or sealed"},
+        {"[nodes]\ncount = 4\non_partition = stop\n", "use park or continue"},
         {"[nodes]\ncount = 4\nnat = 5\n[expect]\ndone = 1\n", "try.ini:3: node 5 is named"},
         {"[nodes]\ncount = 4\nseeds = 5\n[expect]\ndone = 1\n", "seeds = 5 is more than count"},
         {LEAST "[event a]\nat_s = 1\ndo = heal\n", "heal without a partition"},
