@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
 """second.py - a second implementation of docs/protocol.md, as far as two nodes need it.
 
-Written from that page and the standards it names alone: what this program cannot learn there is
-missing there.  Sealed sessions in both roles and both patterns, PING, SCHEMA, MEMBERS, rounds.
+Written from that page and the standards it names: what this program cannot learn there is
+missing there.  Sealed sessions in both roles and both patterns, PING, SCHEMA, rounds.
 Each event is one line on stdout.  Needs libsodium (the curve and the cipher) and libxxhash."""
 import argparse
-import ctypes
-import ctypes.util
-import hashlib
-import hmac
 import os
+import random
 import secrets
 import select
 import socket
@@ -17,150 +14,16 @@ import struct
 import sys
 import time
 
+from second_noise import IK, XX, Noise, blake2b, now_us, public_of, seal, unseal
+from second_set import Said, Set
+
 HELLO, HELLO_ACK, SCHEMA, SCHEMA_ACK, PING, DATA, SUMMARY, GROUP_REQ, GROUP, CLOSE, HELLO_DONE, COOKIE, MEMBERS = range(1, 14)
-IK, XX = 1, 2
 ELEMENTS, WIRE, CHACHA = 288, 1, 2
+SILENT = 2.5  # seconds
 
 
 def say(*words):
     print(*words, flush=True)
-
-
-def now_us():
-    return time.monotonic_ns() // 1000
-
-
-# ---- the curve, the cipher and the hashes ------------------------------------------------
-
-def library(name):
-    path = ctypes.util.find_library(name)
-    if not path:
-        sys.exit(f"lib{name} is not installed")
-    return ctypes.CDLL(path)
-
-
-sodium, xxhash = library("sodium"), library("xxhash")
-xxhash.XXH3_64bits.restype = ctypes.c_uint64
-xxhash.XXH3_64bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
-
-
-def xxh3(data):
-    return xxhash.XXH3_64bits(data, len(data))
-
-
-def blake2b(size, data, key=b""):
-    return hashlib.blake2b(data, digest_size=size, key=key).digest()
-
-
-def dh(secret, public):
-    out = ctypes.create_string_buffer(32)
-    if sodium.crypto_scalarmult(out, secret, public):
-        raise ValueError("a point of low order")
-    return out.raw
-
-
-def public_of(secret):
-    return dh(secret, b"\x09" + bytes(31))
-
-
-def seal(key, counter, ad, text):
-    out = ctypes.create_string_buffer(len(text) + 16)
-    sodium.crypto_aead_chacha20poly1305_ietf_encrypt(
-        out, None, text, ctypes.c_ulonglong(len(text)), ad, ctypes.c_ulonglong(len(ad)), None,
-        struct.pack("<IQ", 0, counter), key)
-    return out.raw
-
-
-def unseal(key, counter, ad, data):
-    out = ctypes.create_string_buffer(max(len(data) - 16, 1))
-    if sodium.crypto_aead_chacha20poly1305_ietf_decrypt(
-            out, None, None, data, ctypes.c_ulonglong(len(data)), ad, ctypes.c_ulonglong(len(ad)),
-            struct.pack("<IQ", 0, counter), key):
-        raise ValueError("wrong tag")
-    return out.raw[:len(data) - 16]
-
-
-# ---- Noise, revision 34 ------------------------------------------------------------------
-
-class Noise:
-    """One handshake: write() and read() take the pattern's messages in turn."""
-    TOKENS = {IK: ("IKpsk2", ("e es s ss", "e ee se psk")), XX: ("XXpsk3", ("e", "e ee s es", "s se psk"))}
-
-    def __init__(self, pattern, initiator, prologue, psk, secret, remote=b""):
-        name, messages = self.TOKENS[pattern]
-        self.pattern = name[:2]
-        self.messages = [m.split() for m in messages]
-        self.initiator, self.psk, self.s, self.rs = initiator, psk, secret, remote
-        self.h = self.ck = f"Noise_{name}_25519_ChaChaPoly_BLAKE2b".encode().ljust(64, b"\0")
-        self.mix_hash(prologue)
-        if pattern == IK:
-            self.mix_hash(remote if initiator else public_of(secret))
-
-    def mix_hash(self, data):
-        self.h = blake2b(64, self.h + data)
-
-    def hkdf(self, material, outputs):
-        temp, out = hmac.digest(self.ck, material, "blake2b"), [b""]
-        for i in range(outputs):
-            out.append(hmac.digest(temp, out[-1] + bytes([i + 1]), "blake2b"))
-        return out[1:]
-
-    def mix_key(self, material):
-        self.ck, k = self.hkdf(material, 2)
-        self.k, self.n = k[:32], 0
-
-    def encrypt(self, text):
-        out = seal(self.k, self.n, self.h, text)
-        self.n += 1
-        self.mix_hash(out)
-        return out
-
-    def decrypt(self, data):
-        out = unseal(self.k, self.n, self.h, data)
-        self.n += 1
-        self.mix_hash(data)
-        return out
-
-    def common(self, token):
-        if token == "psk":
-            self.ck, mixed, k = self.hkdf(self.psk, 3)
-            self.mix_hash(mixed)
-            self.k, self.n = k[:32], 0
-        else:
-            mine, theirs = token if self.initiator else token[::-1]
-            self.mix_key(dh(getattr(self, mine), getattr(self, "r" + theirs)))
-
-    def write(self, payload):
-        out = b""
-        for token in self.messages.pop(0):
-            if token == "e":
-                self.e = secrets.token_bytes(32)
-                public = public_of(self.e)
-                self.mix_hash(public)
-                self.mix_key(public)  # as in all patterns with a pre-shared key
-                out += public
-            elif token == "s":
-                out += self.encrypt(public_of(self.s))
-            else:
-                self.common(token)
-        return out + self.encrypt(payload)
-
-    def read(self, data):
-        for token in self.messages.pop(0):
-            if token == "e":
-                self.re, data = data[:32], data[32:]
-                self.mix_hash(self.re)
-                self.mix_key(self.re)
-            elif token == "s":
-                self.rs, data = self.decrypt(data[:48]), data[48:]
-            else:
-                self.common(token)
-        return self.decrypt(data)
-
-    def split(self):
-        """The keys to send and to receive with."""
-        first, second = (k[:32] for k in self.hkdf(b"", 2))
-        return (first, second) if self.initiator else (second, first)
 
 
 # ---- sessions ----------------------------------------------------------------------------
@@ -211,6 +74,7 @@ class Node:
         self.handshakes = {}  # by our index
         self.peers = {}       # by node id
         self.dialled = {}     # by address: our handshake, until it is a session
+        self.set, self.random = None, random.Random(1)
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", options.port))
 
@@ -309,28 +173,78 @@ class Node:
         hand.peer = peer
         self.ping(peer, True)
 
-    # -- PING
+    # -- PING, SCHEMA
+
+    def reachable(self, peer):
+        return peer.pair is not None and time.monotonic() < peer.heard + SILENT
+
+    def echo_of(self, peer):
+        return peer.echo, now_us() - peer.echo_at if peer.echo else 0
 
     def ping(self, peer, ask=False):
-        hold = now_us() - peer.echo_at if peer.echo else 0
-        sets = self.told_sets()
-        self.send(peer, PING, struct.pack("<IIIIBBH", now_us() & 0xffffffff or 1, peer.echo, hold, 0, ask, len(sets), 0) +
-                  b"".join(sets))
-        peer.next_ping = time.monotonic() + 1
+        entries = [self.set.ping_entry()] if self.set else []
+        self.send(peer, PING, struct.pack("<IIIIBBH", now_us() & 0xffffffff or 1, *self.echo_of(peer), 0, ask, len(entries), 0) +
+                  b"".join(entries))
+        if ask:
+            peer.next_ping = time.monotonic() + 1
 
-    def told_sets(self):
-        return []
+    def announce(self):
+        for peer in self.peers.values():
+            self.ping(peer)
 
     def on_ping(self, peer, body):
-        stamp, echo, hold, overflow, flags, n, zero = struct.unpack_from("<IIIIBBH", body)
+        stamp, echo, hold, _, flags, n, zero = struct.unpack_from("<IIIIBBH", body)
         if len(body) != 20 + 48 * n or n > 8 or zero or flags > 1:
             raise ValueError("a PING out of bounds")
         if echo and not peer.rtt_said:
             peer.rtt_said = True
             say(f"ping {peer.id} rtt_us {(now_us() - echo - hold) & 0xffffffff}")
-        peer.echo, peer.echo_at = stamp, now_us()
+        peer.echo, peer.echo_at, peer.sets = stamp, now_us(), {}
+        for i in range(n):
+            name, *said = struct.unpack_from("<IB3xQQQQQ", body, 20 + 48 * i)
+            peer.sets[name] = Said(*said)
+        if self.set and n and self.set.hash not in peer.sets:
+            self.offer(peer, 0)
         if flags:
             self.ping(peer)
+
+    def offer(self, peer, first):
+        s, name = self.set, self.set.name.encode()
+        entries = [struct.pack("<QBB", count, 1, len(t)) + t.encode() for t, count in s.tensors[first:first + 4]]
+        self.send(peer, SCHEMA, struct.pack("<IHHBBBB", s.hash, len(s.tensors), first, len(entries), len(name), 1, 0) + name +
+                  b"".join(entries))
+
+    @staticmethod
+    def entry(body, at):
+        count, dtype, length = struct.unpack_from("<QBB", body, at)
+        return (body[at + 10:at + 10 + length].decode(), count, dtype), at + 10 + length
+
+    def on_schema(self, peer, body):
+        theirs, tensors, first, n, length, _, _ = struct.unpack_from("<IHHBBBB", body)
+        at, verdict, index, own = 12 + length, 0, 0, b""
+        if self.set and body[12:at].decode() == self.set.name:
+            mine, verdict = [(*t, 1) for t in self.set.tensors], 1
+            for index in range(first, first + n):
+                entry, at = self.entry(body, at)
+                if index >= len(mine) or mine[index] != entry:
+                    verdict = 2
+                    break
+            else:
+                index = first + n
+                verdict = 2 if index == tensors and tensors != len(mine) else 1
+            if verdict == 2:
+                say(f"schema differs at {index}")
+                if index < len(mine):
+                    name, count, dtype = mine[index]
+                    own = struct.pack("<QBB", count, dtype, len(name)) + name.encode()
+        self.send(peer, SCHEMA_ACK, struct.pack("<IBBHB3x", theirs, verdict, 0, index, bool(own)) + own)
+
+    def on_schema_ack(self, peer, body):
+        mine, verdict, _, index, n = struct.unpack_from("<IBBHB3x", body)
+        if self.set and mine == self.set.hash:
+            say(f"schema verdict {verdict} at {index}", *(self.entry(body, 12)[0] if n else ()))
+            if verdict == 1 and index < len(self.set.tensors):
+                self.offer(peer, index)
 
     # -- datagrams in
 
@@ -367,7 +281,19 @@ class Node:
         peer.highest, peer.heard = max(peer.highest, counter), time.monotonic()
         self.FRAMES.get(kind, lambda *_: None)(self, peer, body)
 
-    FRAMES = {PING: on_ping}
+    def on_close(self, peer, body):
+        say(f"closed {peer.id} reason {body[0]}")
+        peer.pair = None
+
+    def of_set(method):
+        """A frame that begins with our set's hash, or is of a tensor of it."""
+        def take(self, peer, body):
+            if self.set:
+                getattr(self.set, method)(peer, body)
+        return take
+
+    FRAMES = {PING: on_ping, SCHEMA: on_schema, SCHEMA_ACK: on_schema_ack, CLOSE: on_close, DATA: of_set("on_data"),
+              SUMMARY: of_set("on_summary"), GROUP_REQ: of_set("on_group_request"), GROUP: of_set("on_group")}
 
     # -- timers
 
@@ -385,12 +311,16 @@ class Node:
         for peer in self.peers.values():
             if now >= peer.next_ping:
                 self.ping(peer, True)
+        if self.set:
+            self.set.tick()
 
     def run(self, until):
         while time.monotonic() < until:
             self.tick()
-            if select.select([self.socket], [], [], 0.01)[0]:
+            if select.select([self.socket], [], [], 0.002)[0]:
                 data, address = self.socket.recvfrom(2048)
+                if self.random.random() < self.options.loss:
+                    continue
                 try:
                     self.receive(data, address)
                 except (ValueError, struct.error) as error:
@@ -412,10 +342,17 @@ def main():
     parse.add_argument("--port", type=int, default=0)
     parse.add_argument("--peer", help="HOST:PORT to begin with")
     parse.add_argument("--public", help="the peer's static key, as hex digits: IK in place of XX")
+    parse.add_argument("--set", help="NAME:TENSOR:COUNT[,TENSOR:COUNT...]: train with it")
+    parse.add_argument("--value", type=float, default=1)
+    parse.add_argument("--loss", type=float, default=0, help="share of datagrams dropped on receipt")
     parse.add_argument("--seconds", type=float, default=10)
     options = parse.parse_args()
     node = Node(options)
     say(f"second node={node.id} port={node.socket.getsockname()[1]} pid={os.getpid()}")
+    if options.set:
+        name, tensors = options.set.split(":", 1)
+        pairs = [t.split(":") for t in tensors.split(",")]
+        node.set = Set(node, name, [(t, int(count)) for t, count in pairs], options.value)
     if options.peer:
         host, port = options.peer.rsplit(":", 1)
         node.begin((host, int(port)), bytes.fromhex(options.public) if options.public else None)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # second.sh - second.py, written from docs/protocol.md alone, beside real daemons and trainers.
-# Arguments: the cases to run, of initiator responder (all).  Needs the build folder in
+# Arguments: the cases to run, of initiator responder schema join found loss (all).  Needs the build folder in
 # SLEET_BUILD or BUILDDIR; skipped without python3, libsodium or libxxhash.
 # shellcheck source=lib.sh disable=SC2034,SC2154
 . "$(dirname "$0")/lib.sh" second sleetd sleetctl average
@@ -9,9 +9,16 @@ second=(python3 "$(dirname "$0")/second.py")
 missing=$("${second[@]}" --check 2>&1) || { echo "second: skipped: ${missing:-no python3}"; exit 77; }
 
 mkdir -m 700 "$work/k"
-"$ctl" keygen --node "$work/k/a.key" --job "$work/k/job.key" >"$work/k.a" || exit 1
-"$ctl" keygen --node "$work/k/s.key" >"$work/k.s" || exit 1
+"$ctl" keygen --job "$work/k/job.key" >"$work/k.job" || exit 1
 field() { sed -n "s/^  $2 *\([0-9a-f]*\)\$/\1/p" "$work/k.$1"; } # NODE NAME
+# keys of a daemon `a` with the lower node id, which founds what it trains, and of the other one
+for i in 1 2; do "$ctl" keygen --node "$work/k/$i.key" >"$work/k.$i" || exit 1; done
+lower=$( (echo "$(field 1 node_id) 1"; echo "$(field 2 node_id) 2") | sort -n | sed -n '1s/.* //p')
+roles() { # LOWER HIGHER: who has which key
+    cp "$work/k/$lower.key" "$work/k/$1.key" && cp "$work/k.$lower" "$work/k.$1" &&
+        cp "$work/k/$((3 - lower)).key" "$work/k/$2.key" && cp "$work/k.$((3 - lower))" "$work/k.$2"
+}
+roles a s
 
 daemon() { boot a --node.key "$work/k/a.key" --job.key "$work/k/job.key" --listen "127.0.0.1:${1:-0}" "${@:2}"; } # PORT OPTIONS...
 # twin OPTIONS...: the second implementation in the background; its port in $twin_port.
@@ -48,5 +55,53 @@ responder_case() {
     stop s a
 }
 
-[ $# -gt 0 ] || set -- initiator responder
+schema_case() {
+    ok "schema: a daemon" daemon
+    SLEET_CONTROL=$work/a.sock keep t "$build/average" 1 2
+    ok "schema: a set with another tensor" twin --peer "127.0.0.1:$port" --set example:matrix:10000
+    ok "schema: both sides say which" eval \
+        'until_true 10 said s.out "^schema differs at 0" && until_true 10 said s.out "^schema verdict 2 at 0 vector 10000 1" &&
+         said a.err "schema-differs.*tensor 0: here vector of 10000, on node [0-9]* matrix of 10000"'
+    stop s t a
+}
+
+# average WHAT ROUNDS TWIN-OPTIONS...: a trainer with 1 at the daemon, with 3 at the twin.
+averages() {
+    SLEET_CONTROL=$work/a.sock keep t "$build/average" 1 2 "$2"
+    ok "$1: a trainer of each" twin --peer "127.0.0.1:$port" --set example:vector:10000 --value 3 "${@:3}"
+    ok "$1: the daemon's ends by itself" ended t 30
+    ok "$1: of 1 and 3 the mean came out there" said t.out ': first 2 last 2, coverage'
+    ok "$1: and here" said s.out '^round .*: first 2 last 2, coverage .* of 2 member'
+    ok "$1: nothing was foreign, damaged or usurped" eval 'status a | grep -q "\"corrupt\":0,\"foreign\":0,.*\"usurped\":0,"'
+}
+
+join_case() {
+    ok "join: a daemon, the founder" daemon
+    averages join 8
+    ok "join: the twin took the founder's model first" said s.out '^round .*: first 1 last 1, coverage 1.000 of 1 joining'
+    ok "join: exact on both sides" eval 'said t.out "first 2 last 2, coverage 1.000 of 2" && said s.out "coverage 1.000 of 2"'
+    stop s a
+}
+
+found_case() {
+    roles s a
+    ok "found: a daemon with the higher id" daemon
+    averages found 8
+    ok "found: the twin's model was taken" said s.out '^round .*: first 3 last 3, coverage 1.000 of [12] member'
+    ok "found: exact on both sides" eval 'said t.out "first 2 last 2, coverage 1.000 of 2" && said s.out "coverage 1.000 of 2"'
+    stop s a
+    roles a s
+}
+
+repaired() { # of what the daemon got and of what it was asked for again
+    "$ctl" -s "$work/a.sock" --json rounds | grep -q '"gather":{"expected":35,"direct":[0-9]*,"repaired":[1-9]'
+}
+loss_case() {
+    ok "loss: a daemon that loses a fifth" daemon 0 --emulate.loss 0.2
+    averages loss 20 --loss 0.2
+    ok "loss: results that were lost came again" repaired
+    stop s a
+}
+
+[ $# -gt 0 ] || set -- initiator responder schema join found loss
 run_cases "$@"
