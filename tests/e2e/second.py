@@ -40,6 +40,7 @@ class Handshake:
         self.gap, self.sealed_came = 0.1, False
 
     def ended(self):
+        self.made = time.monotonic()
         self.send_key, self.receive_key = self.noise.split()
 
 
@@ -48,7 +49,7 @@ class Peer:
 
     def __init__(self, public):
         self.public, self.id = public, node_id(public)
-        self.counter = self.highest = self.echo = self.echo_at = self.boot = 0
+        self.counter = self.highest = self.echo = self.echo_at = self.boot = self.stamp = 0
         self.seen = set()
         self.pair = None  # that is sent with
         self.heard = time.monotonic()
@@ -75,8 +76,8 @@ class Node:
         self.peers = {}       # by node id
         self.dialled = {}     # by address: our handshake, until it is a session
         self.set, self.random = None, random.Random(1)
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.bind(("127.0.0.1", options.port))
+        self.rekey_at, self.roam_at = time.monotonic() + options.rekey, time.monotonic() + options.roam
+        self.bind(options.port)
 
     # -- datagrams out
 
@@ -113,7 +114,7 @@ class Node:
         self.handshakes[index] = self.dialled[address] = hand
 
     def read_ident(self, hand, ident):
-        hand.peer_index, ciphers, hand.peer_boot, _ = struct.unpack("<IB3xQQ", ident)
+        hand.peer_index, ciphers, hand.peer_boot, hand.stamp = struct.unpack("<IB3xQQ", ident)
         if not (hand.peer_index and ciphers & CHACHA and hand.peer_boot):
             raise ValueError("an ident out of bounds")
 
@@ -132,6 +133,9 @@ class Node:
         hand.hello, hand.peer_index = body, index
         if pattern == IK:
             self.read_ident(hand, noise.read(body[16:136]))
+            peer = self.peers.get(node_id(noise.rs))
+            if hand.peer_index != index or peer and peer.boot == hand.peer_boot and hand.stamp <= peer.stamp:
+                raise ValueError("a HELLO of before")
         else:
             noise.read(body[16:64])
         hand.answer = bytes([pattern, 0, 0, 0]) + noise.write(self.ident(hand.index))
@@ -166,11 +170,15 @@ class Node:
     def adopt(self, hand):
         """The pair of a handshake that has ended is the one to send with from now on."""
         peer = self.peers.setdefault(node_id(hand.noise.rs), Peer(hand.noise.rs))
+        new, old = hand, peer.pair
+        if old and peer.boot == hand.peer_boot and old.noise.initiator != new.noise.initiator and \
+                new.made < old.made + 10 and new.noise.h < old.noise.h:
+            new = old  # both began at once: both keep the pair of the higher hash
         if peer.boot != hand.peer_boot:
-            peer.boot, peer.highest, peer.seen, peer.sets = hand.peer_boot, 0, set(), {}
+            peer.boot, peer.highest, peer.seen, peer.sets, peer.stamp = hand.peer_boot, 0, set(), {}, 0
             say(f"session {peer.id} {'initiator' if hand.noise.initiator else 'responder'} {hand.noise.pattern}")
-        peer.pair = hand
-        hand.peer = peer
+        peer.pair, hand.peer, peer.stamp = new, peer, max(peer.stamp, hand.stamp)
+        say(f"keys {peer.id} {'initiator' if hand.noise.initiator else 'responder'}")
         self.ping(peer, True)
 
     # -- PING, SCHEMA
@@ -311,8 +319,24 @@ class Node:
         for peer in self.peers.values():
             if now >= peer.next_ping:
                 self.ping(peer, True)
+        for index, hand in list(self.handshakes.items()):
+            peer = getattr(hand, "peer", None)
+            if peer and hand is not peer.pair and now >= hand.made + 30:
+                del self.handshakes[index]
+        if now >= self.rekey_at:
+            self.rekey_at = now + self.options.rekey
+            for peer in self.peers.values():
+                self.begin(peer.pair.address, peer.public)
+        if now >= self.roam_at:
+            self.roam_at = now + self.options.roam
+            self.bind(0)
         if self.set:
             self.set.tick()
+
+    def bind(self, port):
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 21)
+        self.socket.bind(("127.0.0.1", port))
 
     def run(self, until):
         while time.monotonic() < until:
@@ -340,7 +364,9 @@ def main():
     parse.add_argument("--node-key", type=key_of, required=True)
     parse.add_argument("--job", default="sleet")
     parse.add_argument("--port", type=int, default=0)
-    parse.add_argument("--peer", help="HOST:PORT to begin with")
+    parse.add_argument("--peer", action="append", default=[], help="HOST:PORT to begin with")
+    parse.add_argument("--rekey", type=float, default=120, help="seconds after which new keys are made")
+    parse.add_argument("--roam", type=float, default=float("inf"), help="seconds after which it moves to another port")
     parse.add_argument("--public", help="the peer's static key, as hex digits: IK in place of XX")
     parse.add_argument("--set", help="NAME:TENSOR:COUNT[,TENSOR:COUNT...]: train with it")
     parse.add_argument("--value", type=float, default=1)
@@ -353,8 +379,8 @@ def main():
         name, tensors = options.set.split(":", 1)
         pairs = [t.split(":") for t in tensors.split(",")]
         node.set = Set(node, name, [(t, int(count)) for t, count in pairs], options.value)
-    if options.peer:
-        host, port = options.peer.rsplit(":", 1)
+    for address in options.peer:
+        host, port = address.rsplit(":", 1)
         node.begin((host, int(port)), bytes.fromhex(options.public) if options.public else None)
     node.run(time.monotonic() + options.seconds)
 

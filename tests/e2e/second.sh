@@ -1,7 +1,8 @@
 #!/bin/bash
 # second.sh - second.py, written from docs/protocol.md alone, beside real daemons and trainers.
-# Arguments: the cases to run, of initiator responder schema join found loss (all).  Needs the build folder in
-# SLEET_BUILD or BUILDDIR; skipped without python3, libsodium or libxxhash.
+# Arguments: the cases to run, of initiator responder schema join found loss keys roam
+# three (all).  Needs the build folder in SLEET_BUILD or
+# BUILDDIR; skipped without python3, libsodium or libxxhash.
 # shellcheck source=lib.sh disable=SC2034,SC2154
 . "$(dirname "$0")/lib.sh" second sleetd sleetctl average
 unset SLEET_JOB_SECURITY # sealed
@@ -103,5 +104,39 @@ loss_case() {
     stop s a
 }
 
-[ $# -gt 0 ] || set -- initiator responder schema join found loss
+keys_case() {
+    ok "keys: a daemon" daemon
+    averages keys 25 --rekey 0.5
+    ok "keys: new ones several times meanwhile" at_least "$(grep -c '^keys .* initiator' "$work/s.out")" 3
+    ok "keys: no round lost anything by that" eval '! said t.out "coverage 0" && [ "$(grep -c "^session" "$work/s.out")" = 1 ]'
+    stop s a
+}
+
+roam_case() {
+    ok "roam: a daemon" daemon
+    averages roam 20 --roam 2
+    ok "roam: the daemon asked the new address and followed" said a.err 'member-moved'
+    ok "roam: in the same session" eval '[ "$(grep -c "^session" "$work/s.out")" = 1 ] && sees_twin'
+    stop s a
+}
+
+three_case() {
+    local first
+    "$ctl" keygen --node "$work/k/b.key" >"$work/k.b"
+    ok "three: a daemon" daemon
+    first=$port
+    ok "three: another, which knows the first" boot b --node.key "$work/k/b.key" --job.key "$work/k/job.key" \
+        --listen 127.0.0.1:0 --peers "127.0.0.1:$first"
+    SLEET_CONTROL=$work/a.sock keep t "$build/average" 1 3 15
+    SLEET_CONTROL=$work/b.sock keep u "$build/average" 5 3 15
+    ok "three: the twin, which knows both" twin --peer "127.0.0.1:$first" --peer "127.0.0.1:$port" --set example:vector:10000 --value 3
+    for i in t u; do
+        ok "three: trainer $i ends by itself" ended $i 30
+        ok "three: of 1, 3 and 5 the mean came out there" said $i.out 'first 3 last 3, coverage 1.000 of 3 nodes'
+    done
+    ok "three: and here" said s.out 'first 3 last 3, coverage 1.000 of 3 member'
+    stop s a b
+}
+
+[ $# -gt 0 ] || set -- initiator responder schema join found loss keys roam three
 run_cases "$@"

@@ -9,7 +9,7 @@ ATTACHED, ESTABLISHED, CLOSED, DIFFERS, PARKED = 1, 2, 4, 8, 16
 SCATTER, GATHER, REPAIR, SCATTER_REPAIR = 1, 2, 3, 4
 YOURS_IN, LAST = 1, 2                    # flags of DATA
 OVER, FINAL, NOW_CLOSED, SCATTER_HOLES, WITNESS = 1, 2, 4, 8, 16  # of SUMMARY
-BUDGET, DEADLINE, GRACE = 0.5, 2, 0.001  # seconds
+BUDGET, DEADLINE, GRACE, SETTLE = 0.5, 2, 0.001, 0.02  # seconds
 DATA_HEAD, SUMMARY_HEAD = struct.Struct("<IIIIBBBBffQI"), struct.Struct("<IIIIQIIIIIIHB5x")
 
 
@@ -49,10 +49,10 @@ class Lane:
     def __init__(self):
         self.came = set()  # fragments of its contribution
         self.over_at = None
-        self.final, self.commits = False, 0  # as it told
+        self.final_at, self.commits = None, 0  # as it told
         self.sent = {}     # fragments of ours: counter with which the commit went
         self.sent_at = self.ask_at = 0
-        self.gap, self.told_group = 0.001, False
+        self.gap, self.group = 0.001, 0
 
 
 class Round:
@@ -66,6 +66,7 @@ class Round:
         self.lanes = {i: Lane() for i in range(len(group.ids)) if i != self.rank}
         self.sums, self.commits, self.got = {}, {}, {}
         self.joined = self.closed = self.final = False
+        self.lineage = s.model()
         self.first = None  # when the first contribution came
 
     def peer(self, rank):
@@ -160,8 +161,8 @@ class Round:
                 for fragment in self.share:
                     self.commit(fragment)
                 self.final = True
-                for rank in self.lanes:
-                    if len(self.commits) < len(self.share):
+                for rank, lane in self.lanes.items():
+                    if len(self.commits) < len(self.share) or lane.group not in (0, self.group.hash):
                         self.summary(rank)
         if not self.share:
             self.final = True
@@ -176,7 +177,9 @@ class Round:
         if rank == self.rank:
             return self.final
         lane, got = self.lanes[rank], sum(f in self.got for f in self.shares[rank])
-        return got == len(self.shares[rank]) or not self.peer(rank) or (lane.final and got >= lane.commits)
+        if any(other.group not in (0, self.group.hash) for other in self.lanes.values()):  # nothing is repaired
+            return not self.peer(rank) or time.monotonic() > min(self.started + BUDGET, (lane.final_at or float("inf")) + SETTLE)
+        return got == len(self.shares[rank]) or not self.peer(rank) or bool(lane.final_at and got >= lane.commits)
 
     def result(self, rank, fragment, mask, payload):
         if self.owner[fragment // RUN] == rank and fragment not in self.got and self.joined and not self.closed:
@@ -205,11 +208,12 @@ class Round:
     def on_summary(self, rank, agrees, counter, committed, first, bits, flags, bitmap):
         lane = self.lanes[rank]
         lane.commits = max(lane.commits, committed)
-        lane.final |= bool(flags & FINAL)
+        if flags & FINAL:
+            lane.final_at = lane.final_at or time.monotonic()
         if flags & OVER:
             lane.over_at = lane.over_at or time.monotonic()
         holes = [first + i for i in range(bits) if bitmap[i // 8] >> i % 8 & 1] if agrees else []
-        idle = time.monotonic() > lane.sent_at + 0.02
+        idle = time.monotonic() > lane.sent_at + SETTLE
         answered = False
         for i in holes:
             if flags & SCATTER_HOLES and i < len(self.shares[rank]) and self.joined and not self.closed:

@@ -65,31 +65,33 @@ class Set:
 
     def others(self):
         """Open rounds of the others, highest first."""
-        best = self.heaviest()
-        lineage = self.lineage if self.established else best.lineage if best else 0
         return sorted((m.open_round() for _, m in self.members() if m.flags & ESTABLISHED and not m.flags & PARKED and
-                       m.lineage == lineage), reverse=True)
+                       m.lineage == self.model()), reverse=True)
+
+    def model(self):
+        """The lineage of the node, or that which it would join; 0: there is none."""
+        best = self.heaviest()
+        return self.lineage if self.established else best.lineage if best else 0
 
     def job_round(self):
         return max([self.round] + self.others()[:2][-1:])
 
     def group(self):
-        best = self.heaviest()
-        lineage = self.lineage if self.established else best.lineage if best else None
-        members = self.members()
+        lineage, members = self.model(), self.members()
         lowest = min([self.node.id] + [p.id for p, _ in members])
-        if lineage is None and lowest == self.node.id:
+        if not lineage and lowest == self.node.id:
             return None
         out = [(self.node.id, self.node.boot, int(self.established))]
         for p, m in members:
             same = m.flags & ESTABLISHED and not m.flags & PARKED and m.lineage == lineage
-            out.append((p.id, p.boot, int(bool(same) or (lineage is None and p.id == lowest))))
+            out.append((p.id, p.boot, int(bool(same) or (not lineage and p.id == lowest))))
         return Group(out) if any(m[2] for m in out) else None
 
     def find(self, number):
         """The round, its group pinned where it is new and within the window."""
-        job = self.job_round()
-        if number not in self.rounds and 0 < number <= job + 1 and number + WINDOW >= job:
+        job, r = self.job_round(), self.rounds.get(number)
+        new = not r or not (r.joined or r.lineage == self.model())
+        if new and 0 < number <= job + 1 and number + WINDOW >= job:
             group = self.group()
             if group:
                 self.rounds[number] = Round(self, number, group)
@@ -158,9 +160,9 @@ class Set:
         if not member:
             return None, 0
         rank = r.group.members.index(member)
-        if group != r.group.hash and not r.lanes[rank].told_group:
-            r.lanes[rank].told_group = True
+        if group not in (r.group.hash, r.lanes[rank].group):
             self.tell_group(peer, r.group)
+        r.lanes[rank].group = group
         return r, rank
 
     def tell_group(self, peer, group):
