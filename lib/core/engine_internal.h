@@ -1,7 +1,8 @@
 /* What the engine's files share.
  *   engine.c          life, time, receive dispatch
  *   engine_session.c  greeting and good-bye: who one talks to
- *   engine_sealed.c   the same where sessions are sealed: handshakes, keys, addresses
+ *   engine_sealed.c   the same where sessions are sealed: keys, addresses
+ *   engine_handshake.c ... how they come about
  *   engine_notice.c   what operators order: who is evicted, which key the job has
  *   engine_member.c   liveness, pings: who is there
  *   engine_gossip.c   who is a member: what the others say
@@ -120,6 +121,16 @@ void session_greet(engine *, struct member *);
 /* The session is there; `other`: with another life of the node than before. */
 void session_open(engine *, struct member *, uint64_t node_id, uint64_t boot_id, bool other);
 void session_farewell(engine *); /* CLOSE to as many of the rest as the outbox takes */
+
+/* ---- engine_handshake.c */
+/* The member that the session index is of, or NULL. */
+struct member *session_holder(engine *, uint32_t index);
+void handshake_recv(engine *, const sleet_addr *from, const struct wire_header *, const uint8_t *data,
+                    size_t len);
+/* What `from` sent shows that it has the keys: its member now, or NULL. */
+struct member *handshake_adopt(engine *, struct pending *, const sleet_addr *from);
+void handshake_refuse(engine *, const sleet_addr *to, uint32_t index, uint8_t reason,
+                      const char *why, uint8_t their_version);
 
 /* ---- engine_sealed.c */
 bool sealed_init(engine *, const engine_config *); /* false when out of memory */
