@@ -1,4 +1,4 @@
-/* State that members publish and fetch: the calls, what comes, what is due. */
+/* State that members publish and fetch: what this node serves and tells, and what comes. */
 #include "engine_internal.h"
 #include <string.h>
 

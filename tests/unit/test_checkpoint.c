@@ -213,6 +213,34 @@ static void other_settings_are_named(void)
 }
 
 /* A write that fails leaves the old file and no other. */
+/* One line may be another's, which is told; the others may not, before it and after. */
+static void one_line_may_differ(void)
+{
+    struct scene s;
+    struct other o;
+    char error[CHECKPOINT_ERROR_MAX] = "";
+    REQUIRE(scene_open(&s));
+    write_good(&s);
+    other_init(&o);
+    o.state.settings = "model = MLP 2-3\nbatch = 128\nlr = 0.1\n";
+    o.state.may_differ = "batch = ";
+    CHECK(checkpoint_read(s.path, &o.state, error));
+    CHECK_STR(o.state.differs, "batch = 64");
+    CHECK_EQ(o.state.step, 41);
+    o.state.settings = "model = MLP 2-3\nbatch = 128\nlr = 0.2\n";
+    CHECK(!checkpoint_read(s.path, &o.state, error));
+    CHECK(strstr(error, "this run has lr = 0.2") != NULL);
+    o.state.settings = "model = CNN\nbatch = 128\nlr = 0.1\n";
+    CHECK(!checkpoint_read(s.path, &o.state, error));
+    o.state.settings = "model = MLP 2-3\nbatch = 128\n";
+    CHECK(!checkpoint_read(s.path, &o.state, error));
+    other_init(&o);
+    o.state.may_differ = "batch = ";
+    CHECK(checkpoint_read(s.path, &o.state, error));
+    CHECK_STR(o.state.differs, "");
+    scene_close(&s);
+}
+
 static void a_failed_write_loses_nothing(void)
 {
     struct scene s;
@@ -265,5 +293,6 @@ static void the_temporary_file_is_one_writers(void)
 TEST_SUITE(checkpoint) = {
     TEST(what_is_written_is_read),           TEST(every_truncation_is_refused),
     TEST(every_changed_byte_is_refused),     TEST(other_formats_and_files_are_refused),
-    TEST(other_settings_are_named),          TEST(a_failed_write_loses_nothing),
+    TEST(other_settings_are_named),          TEST(one_line_may_differ),
+    TEST(a_failed_write_loses_nothing),
     TEST(the_temporary_file_is_one_writers), TEST_END};
