@@ -152,6 +152,7 @@ char *status_json(const struct control *k)
     cJSON_AddStringToObject(root, "control", k->path);
     cJSON_AddNumberToObject(root, "uptime_s", (double)time_since(d->now, d->started) / 1e9);
     cJSON_AddBoolToObject(root, "left", d->left);
+    cJSON_AddBoolToObject(root, "evicted", d->evicted);
     cJSON_AddNumberToObject(root, "nodes_known", d->nodes_known);
     cJSON_AddNumberToObject(root, "nodes_alive", engine_nodes_alive(d->engine, d->now));
     cJSON_AddNumberToObject(root, "rate_mbit", c->rate_mbit);

@@ -113,7 +113,9 @@ void show_status(const cJSON *a)
     const cJSON *s, *emulated = list(a, "emulated"), *sent = list(a, "datagrams");
     printf("node %s of job %s, sleetd %s (pid %.0f), up %.0f s%s\n", str(a, "node_id"),
            str(a, "job"), str(a, "version"), num(a, "pid", 0), num(a, "uptime_s", 0),
-           yes(a, "left") ? ", LEFT the job" : "");
+           yes(a, "evicted") ? ", EVICTED from the job"
+           : yes(a, "left")  ? ", LEFT the job"
+                             : "");
     printf("listen %s, control %s, security %s\n", str(a, "listen"), str(a, "control"),
            str(a, "security"));
     printf("nodes  %.0f alive of %.0f known; rate %.4g Mbit/s; memory bound %.1f MiB\n",

@@ -258,19 +258,20 @@ static int do_half(void)
 
 /* ---- rounds ------------------------------------------------------------------------ */
 
+static sleet *connection;
+
 static sleet_set *ready(uint64_t bytes)
 {
-    sleet *ctx = NULL;
     sleet_set *set = NULL;
-    int error = sleet_open(&ctx, NULL);
+    int error = sleet_open(&connection, NULL);
     if (!error)
-        error = sleet_set_new(&set, ctx, "abuse", SLEET_MODEL);
+        error = sleet_set_new(&set, connection, "abuse", SLEET_MODEL);
     if (!error)
         error = sleet_set_add(set, "t", SLEET_F32, bytes / 4, NULL);
     if (!error)
         error = sleet_set_register(set);
     if (error) {
-        printf("register: %d %s\n", error, sleet_detail(ctx));
+        printf("register: %d %s\n", error, sleet_detail(connection));
         exit(EXIT_FAILURE);
     }
     return set;
@@ -351,6 +352,8 @@ static int do_held(uint64_t bytes)
     bool same = true;
     while (same && now_ms() < until)
         same = memcmp(copy, result, bytes) == 0;
+    free(copy);
+    sleet_close(connection);
     printf("held: flags %u, coverage %.3f, result %s\n", r.flags, r.coverage, same ? "kept" : "WRITTEN");
     return same ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # addresses.sh - which addresses a daemon uses and tells others, in network namespaces of its own:
 # here node a with three interfaces, there node b.
-# Arguments: the cases to run, of auto choice peers ipv6 linklocal noipv6 (all).
+# Arguments: the cases to run, of auto choice peers ipv6 linklocal ports noipv6 (all).
 # Needs the build folder in SLEET_BUILD or BUILDDIR, and leave to make namespaces.
 # shellcheck source=lib.sh disable=SC2034,SC2154
 if [ -z "${SLEET_INSIDE:-}" ]; then
@@ -14,7 +14,7 @@ if [ -z "${SLEET_INSIDE:-}" ]; then
         { echo "addresses: no leave to make network namespaces with veth here"; exit 77; }
     SLEET_INSIDE=1 exec "${new[@]}" /bin/bash "$0" "$@"
 fi
-. "$(dirname "$0")/lib.sh" addresses sleetd sleetctl
+. "$(dirname "$0")/lib.sh" addresses sleetd sleetctl mismatch
 
 # ---- the network: a's side here, b's in the namespace of a sleeping process ----------------
 
@@ -58,6 +58,9 @@ meet() {
     local code=$?
     wrap=()
     return $code
+}
+trainer() { # DAEMON: its trainer, tDAEMON
+    keep "t$1" env SLEET_CONTROL="$work/$1.sock" "$build/mismatch" register 2 w:1000
 }
 together() { until_true 10 alive a 2 && until_true 10 alive b 2; }
 
@@ -137,6 +140,27 @@ linklocal_case() {
     stop a b
 }
 
+# Everything goes over the one UDP port: whatever else would be needed is dropped here.
+ports_case() {
+    if ! command -v nft >/dev/null || ! "${there[@]}" nft -f - 2>"$work/nft.err" <<'NFT'
+table inet fence {
+    chain in { type filter hook input priority 0; policy drop; iif lo accept; udp dport 7700 accept; counter; }
+    chain out { type filter hook output priority 0; policy drop; oif lo accept; udp sport 7700 accept; counter; }
+}
+NFT
+    then
+        echo "skipped: ports: no nftables here: $(head -n 1 "$work/nft.err")"
+        return
+    fi
+    ok "ports: behind a firewall with one open port" meet :7700 10.92.0.1:7700 :7700 10.92.0.2:7700
+    ok "ports: they meet" together
+    trainer a
+    trainer b
+    ok "ports: and average" eval 'until_true 15 said ta.out "^start: 0" && until_true 15 said tb.out "^start: 0"'
+    stop ta tb a b
+    "${there[@]}" nft delete table inet fence
+}
+
 noipv6_case() {
     ok "noipv6: a namespace without IPv6" eval \
         '"${there[@]}" sh -c "echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6" 2>/dev/null'
@@ -151,5 +175,5 @@ noipv6_case() {
     ok "noipv6: with the reason" said b.err 'cannot listen on \[2001:db8:91::2\]:7700 .*: (Cannot assign|Address family)'
 }
 
-[ $# -gt 0 ] || set -- auto choice peers ipv6 linklocal noipv6
+[ $# -gt 0 ] || set -- auto choice peers ipv6 linklocal ports noipv6
 run_cases "$@"

@@ -209,7 +209,8 @@ evict_case() {
     ok "evict: though all know it" said o.out "^node ${id[c]} is evicted; [12] of [12] other members know it"
     ok "evict: the others are two" eval 'until_true 5 alive a 2 && until_true 5 alive b 2'
     ok "evict: the evicted knows" until_true 5 said c.err 'event=evicted '
-    ok "evict: and has left" eval 'status c | grep -q "\"left\":true"'
+    ok "evict: and has left" eval 'status c | grep -q "\"left\":true,\"evicted\":true"'
+    ok "evict: which its status says" eval '"$ctl" -s "$work/c.sock" | grep -q "EVICTED from the job"'
     stop c
     ok "evict: started again it is kept out" eval 'up c --operator "$operator" --peers "127.0.0.1:${at[a]}"; \
         until_true 10 counted c out 5; ! sees a c && alive a 2'
