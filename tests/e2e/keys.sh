@@ -1,6 +1,6 @@
 #!/bin/bash
 # keys.sh - key files and what the daemon makes of them.
-# Arguments: the cases to run, of keygen config sealed allow run evict rekey (all).  Needs the build folder in
+# Arguments: the cases to run, of keygen config sealed allow run evict operators rekey (all).  Needs the build folder in
 # SLEET_BUILD or BUILDDIR.
 # shellcheck source=lib.sh disable=SC2034,SC2154
 . "$(dirname "$0")/lib.sh" keys sleetd sleetctl mismatch
@@ -222,6 +222,26 @@ evict_case() {
     stop a b c
 }
 
+operators_case() {
+    local other
+    nodes a b c
+    told 0 operator --force --operator "$work/s/other.key"
+    other=$(field public)
+    at=()
+    ok "operators: one of three nodes has another operator" eval 'up a --operator "$operator" &&
+        up b --operator "$operator" --peers "127.0.0.1:${at[a]}" && up c --operator "$other" --peers "127.0.0.1:${at[a]}" &&
+        until_true 10 alive a 3'
+    ok "operators: who does not take the order is counted" orders 1 '1 members have another job\.operator' \
+        evict 12345 --operator "$work/s/operator.key"
+    ok "operators: and named in the log" said a.err "event=notice-not-taken .*another job\.operator"
+    ok "operators: on both sides" said c.err 'event=notice-refused .*not signed by job\.operator'
+    ok "operators: nobody is put out" eval 'alive a 3'
+    stop a c
+    ok "operators: without one no order is taken" eval 'up a --peers "127.0.0.1:${at[b]}" &&
+        orders 1 "takes nobody.s orders: set job\.operator = $operator" evict 12345 --operator "$work/s/operator.key"'
+    stop a b
+}
+
 rekey_case() {
     local before
     nodes a b c
@@ -250,5 +270,5 @@ rekey_case() {
     stop a b c
 }
 
-[ $# -gt 0 ] || set -- keygen config sealed allow run evict rekey
+[ $# -gt 0 ] || set -- keygen config sealed allow run evict operators rekey
 run_cases "$@"
