@@ -240,6 +240,20 @@ static void start_watchers(struct daemon *d)
     control_start(&d->control, d->loop);
 }
 
+/* What to start sleetd with on another machine, to be copied from the log. */
+static void say_how_to_join(const struct daemon *d)
+{
+    const struct address_choice *a = &d->advertised;
+    const sleet_addr *at = &a->at[a->at[ADDRESS_V4].port ? ADDRESS_V4 : ADDRESS_V6];
+    char address[80], options[256];
+    if (!at->port || strchr(d->config->text[CONFIG_NAME], '\''))
+        return; /* nowhere to join, or a name that a shell would not take so */
+    address_format(at, address);
+    snprintf(options, sizeof options, "--job.name='%s' --job.peers=%s", d->config->text[CONFIG_NAME], address);
+    SAY(LOG_INFO, FAULT_NONE, "join-with", F_S("options", options),
+        F_S("job_key", d->config->sealed ? d->keys->job_fingerprint : "none"));
+}
+
 bool loop_open(struct daemon *d, const struct config *c, struct keys *keys,
                const struct privilege *who)
 {
@@ -262,6 +276,7 @@ bool loop_open(struct daemon *d, const struct config *c, struct keys *keys,
         return false;
     }
     start_watchers(d);
+    say_how_to_join(d);
     if (!c->sealed)
         SAY(LOG_WARN, FAULT_NONE, "security-none", F_S("text", "datagrams are neither encrypted nor authenticated"));
     if (c->loss > 0)

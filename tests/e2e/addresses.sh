@@ -1,7 +1,7 @@
 #!/bin/bash
 # addresses.sh - which addresses a daemon uses and tells others, in network namespaces of its own:
 # here node a with three interfaces, there node b.
-# Arguments: the cases to run, of auto choice peers ipv6 linklocal ports noipv6 (all).
+# Arguments: the cases to run, of auto join choice peers ipv6 linklocal ports noipv6 (all).
 # Needs the build folder in SLEET_BUILD or BUILDDIR, and leave to make namespaces.
 # shellcheck source=lib.sh disable=SC2034,SC2154
 if [ -z "${SLEET_INSIDE:-}" ]; then
@@ -86,6 +86,22 @@ auto_case() {
     ip link set fast0 up
     ip addr add 2001:db8:91::1/64 dev fast0 nodad 2>/dev/null # went with the link
     ip addr add fe80::91/64 dev slow0 nodad 2>/dev/null
+}
+
+# What the first says is enough for the second, copied as it is.
+join_case() {
+    local options k=$work/j
+    mkdir -m 700 "$k"
+    "$ctl" keygen --node "$k/a.key" --job "$k/job.key" >/dev/null && "$ctl" keygen --node "$k/b.key" >/dev/null
+    ok "join: a first sealed daemon, told of nobody" boot a --security sealed --node.key "$k/a.key" --job.key "$k/job.key" \
+        --listen :7700 --name "a job" --advertise fast0
+    options=$(sed -n 's/.*event=join-with .*options="\(.*\)" job_key=.*/\1/p' "$work/a.err")
+    wrap=("${there[@]}")
+    ok "join: a second with what the first says ($options)" eval \
+        "boot b --security sealed --node.key $k/b.key --job.key $k/job.key --listen :7700 $options"
+    wrap=()
+    ok "join: they meet" together
+    stop a b
 }
 
 choice_case() {
@@ -175,5 +191,5 @@ noipv6_case() {
     ok "noipv6: with the reason" said b.err 'cannot listen on \[2001:db8:91::2\]:7700 .*: (Cannot assign|Address family)'
 }
 
-[ $# -gt 0 ] || set -- auto choice peers ipv6 linklocal ports noipv6
+[ $# -gt 0 ] || set -- auto join choice peers ipv6 linklocal ports noipv6
 run_cases "$@"
