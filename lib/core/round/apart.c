@@ -162,8 +162,9 @@ void set_look(struct set *s, const struct env *e, sleet_time now)
     a->lineage = lineage;
     a->look_at = a->minor ? time_add(a->since, patience(s, e))
                           : common_deadline(&a->common, certainty(e));
-    if (!time_before(now, a->look_at))
-        a->look_at = time_add(now, suspicion(e)); /* another one leads */
+    if (common_missing(&a->common)) /* it may be heard of by others; another one may lead */
+        a->look_at = time_min(time_before(now, a->look_at) ? a->look_at : TIME_NEVER,
+                              time_add(now, suspicion(e)));
 }
 
 sleet_time set_look_deadline(const struct set *s)
