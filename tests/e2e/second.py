@@ -2,7 +2,7 @@
 """second.py - a second implementation of docs/protocol.md, as far as two nodes need it.
 
 Written from that page and the standards it names: what this program cannot learn there is
-missing there.  Sealed sessions in both roles and both patterns, PING, SCHEMA, rounds.
+missing there.  Sealed sessions in both roles and both patterns, PING, SCHEMA, MEMBERS, rounds.
 Each event is one line on stdout.  Needs libsodium (the curve and the cipher) and libxxhash."""
 import argparse
 import os
@@ -14,6 +14,7 @@ import struct
 import sys
 import time
 
+from second_members import Members
 from second_noise import IK, XX, Noise, blake2b, now_us, public_of, seal, unseal
 from second_set import Said, Set
 
@@ -75,7 +76,7 @@ class Node:
         self.handshakes = {}  # by our index
         self.peers = {}       # by node id
         self.dialled = {}     # by address: our handshake, until it is a session
-        self.set, self.random = None, random.Random(1)
+        self.set, self.random, self.members = None, random.Random(1), Members(self)
         self.rekey_at, self.roam_at = time.monotonic() + options.rekey, time.monotonic() + options.roam
         self.bind(options.port)
 
@@ -178,6 +179,7 @@ class Node:
             peer.boot, peer.highest, peer.seen, peer.sets, peer.stamp = hand.peer_boot, 0, set(), {}, 0
             say(f"session {peer.id} {'initiator' if hand.noise.initiator else 'responder'} {hand.noise.pattern}")
         peer.pair, hand.peer, peer.stamp = new, peer, max(peer.stamp, hand.stamp)
+        self.members.met(peer, hand.address)
         say(f"keys {peer.id} {'initiator' if hand.noise.initiator else 'responder'}")
         self.ping(peer, True)
 
@@ -293,6 +295,9 @@ class Node:
         say(f"closed {peer.id} reason {body[0]}")
         peer.pair = None
 
+    def on_members(self, peer, body):
+        self.members.on_members(peer, body)
+
     def of_set(method):
         """A frame that begins with our set's hash, or is of a tensor of it."""
         def take(self, peer, body):
@@ -300,7 +305,7 @@ class Node:
                 getattr(self.set, method)(peer, body)
         return take
 
-    FRAMES = {PING: on_ping, SCHEMA: on_schema, SCHEMA_ACK: on_schema_ack, CLOSE: on_close, DATA: of_set("on_data"),
+    FRAMES = {PING: on_ping, MEMBERS: on_members, SCHEMA: on_schema, SCHEMA_ACK: on_schema_ack, CLOSE: on_close, DATA: of_set("on_data"),
               SUMMARY: of_set("on_summary"), GROUP_REQ: of_set("on_group_request"), GROUP: of_set("on_group")}
 
     # -- timers
@@ -330,6 +335,7 @@ class Node:
         if now >= self.roam_at:
             self.roam_at = now + self.options.roam
             self.bind(0)
+        self.members.tick()
         if self.set:
             self.set.tick()
 
