@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRIES_MAX 8
+#define TRIES_MAX 20
+#define DOUBLINGS 2 /* of the patience: it is a datagram or a few */
 #define OWN_MAX (sizeof ((struct blobs *)0)->of / sizeof(struct blob) - STATE_BLOBS_MAX)
 
 #define EACH(b, all) \
@@ -172,7 +173,7 @@ static bool ask(struct blob *b, const struct state_path *path, struct state_fram
     f->to = b->holder;
     f->len = wire_state_want_encode(f->body, sizeof f->body, &w);
     sleet_duration wait = path->timeout > MS(50) ? path->timeout : MS(50);
-    b->ask_at = time_add(now, wait << (b->tries < 5 ? b->tries : 5));
+    b->ask_at = time_add(now, wait << (b->tries < DOUBLINGS ? b->tries : DOUBLINGS));
     b->tries++;
     return f->len > 0;
 }
