@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""second.py - a second implementation of docs/protocol.md, as far as two nodes need it.
+"""second.py - a second implementation of docs/protocol.md, as far as a few nodes need it.
 
 Written from that page and the standards it names: what this program cannot learn there is
-missing there.  Sealed sessions in both roles and both patterns, PING, SCHEMA, MEMBERS, rounds.
-Each event is one line on stdout.  Needs libsodium (the curve and the cipher) and libxxhash."""
+missing there.  Sealed sessions in both roles and both patterns, PING, NOTICE; second_noise.py has the
+handshakes' arithmetic, second_members.py MEMBERS, second_set.py and second_round.py rounds,
+second_state.py STATE.  Each event is one line on stdout."""
 import argparse
 import os
 import random
@@ -15,10 +16,12 @@ import sys
 import time
 
 from second_members import Members
-from second_noise import IK, XX, Noise, blake2b, now_us, public_of, seal, unseal
+from second_noise import IK, XX, Noise, blake2b, now_us, public_of, seal, signed, unseal
 from second_set import Said, Set
+from second_state import State
 
 HELLO, HELLO_ACK, SCHEMA, SCHEMA_ACK, PING, DATA, SUMMARY, GROUP_REQ, GROUP, CLOSE, HELLO_DONE, COOKIE, MEMBERS = range(1, 14)
+NOTICE, STATE = 14, 15
 ELEMENTS, WIRE, CHACHA = 288, 1, 2
 SILENT = 2.5  # seconds
 
@@ -65,20 +68,22 @@ def node_id(public):
 class Node:
     def __init__(self, options):
         self.options = options
-        self.job_key, self.secret = options.job_key, options.node_key
+        self.secret, self.job = options.node_key, options.job.encode().ljust(64, b"\0")
         self.public = public_of(self.secret)
         self.id = node_id(self.public)
-        self.k1 = blake2b(32, b"sleet handshake", self.job_key)
-        self.job = options.job.encode().ljust(64, b"\0")
-        name_key = blake2b(32, b"sleet job name", self.job_key)
-        self.job_tag = blake2b(16, options.job.encode(), name_key)[:8]
+        self.use(options.job_key)
         self.boot = secrets.randbits(63) | 1
         self.handshakes = {}  # by our index
         self.peers = {}       # by node id
         self.dialled = {}     # by address: our handshake, until it is a session
         self.set, self.random, self.members = None, random.Random(1), Members(self)
+        self.state = State(self)
         self.rekey_at, self.roam_at = time.monotonic() + options.rekey, time.monotonic() + options.roam
         self.bind(options.port)
+
+    def use(self, job_key):
+        self.job_key, self.k1 = job_key, blake2b(32, b"sleet handshake", job_key)
+        self.job_tag = blake2b(16, self.options.job.encode(), blake2b(32, b"sleet job name", job_key))[:8]
 
     # -- datagrams out
 
@@ -214,47 +219,30 @@ class Node:
             name, *said = struct.unpack_from("<IB3xQQQQQ", body, 20 + 48 * i)
             peer.sets[name] = Said(*said)
         if self.set and n and self.set.hash not in peer.sets:
-            self.offer(peer, 0)
+            self.set.offer(peer, 0)
         if flags:
             self.ping(peer)
 
-    def offer(self, peer, first):
-        s, name = self.set, self.set.name.encode()
-        entries = [struct.pack("<QBB", count, 1, len(t)) + t.encode() for t, count in s.tensors[first:first + 4]]
-        self.send(peer, SCHEMA, struct.pack("<IHHBBBB", s.hash, len(s.tensors), first, len(entries), len(name), 1, 0) + name +
-                  b"".join(entries))
-
-    @staticmethod
-    def entry(body, at):
-        count, dtype, length = struct.unpack_from("<QBB", body, at)
-        return (body[at + 10:at + 10 + length].decode(), count, dtype), at + 10 + length
-
     def on_schema(self, peer, body):
-        theirs, tensors, first, n, length, _, _ = struct.unpack_from("<IHHBBBB", body)
-        at, verdict, index, own = 12 + length, 0, 0, b""
-        if self.set and body[12:at].decode() == self.set.name:
-            mine, verdict = [(*t, 1) for t in self.set.tensors], 1
-            for index in range(first, first + n):
-                entry, at = self.entry(body, at)
-                if index >= len(mine) or mine[index] != entry:
-                    verdict = 2
-                    break
-            else:
-                index = first + n
-                verdict = 2 if index == tensors and tensors != len(mine) else 1
-            if verdict == 2:
-                say(f"schema differs at {index}")
-                if index < len(mine):
-                    name, count, dtype = mine[index]
-                    own = struct.pack("<QBB", count, dtype, len(name)) + name.encode()
-        self.send(peer, SCHEMA_ACK, struct.pack("<IBBHB3x", theirs, verdict, 0, index, bool(own)) + own)
+        if self.set:
+            self.set.on_schema(peer, body)
+        else:
+            self.send(peer, SCHEMA_ACK, body[:4] + bytes(8))
 
-    def on_schema_ack(self, peer, body):
-        mine, verdict, _, index, n = struct.unpack_from("<IBBHB3x", body)
-        if self.set and mine == self.set.hash:
-            say(f"schema verdict {verdict} at {index}", *(self.entry(body, 12)[0] if n else ()))
-            if verdict == 1 and index < len(self.set.tensors):
-                self.offer(peer, index)
+    # -- NOTICE
+
+    def on_notice(self, peer, body):
+        """An operator's record is answered, and done; it is not passed on."""
+        if body[0] != 1:
+            return
+        tag = blake2b(32, b"sleet job\0" + self.options.job.encode() + b"\0")[:8]
+        good = len(body) == 136 and self.options.operator and body[32:40] == tag and \
+            signed(self.options.operator, body[72:], b"sleet notice 1\0\0" + body[8:72])
+        self.send(peer, NOTICE, bytes([2 if good else 3]) + body[1:32])
+        serial, subject = struct.unpack_from("<QQ", body, 16)
+        if good and body[8] == 2 and body[40:72] != self.job_key:
+            self.use(body[40:72])
+        say("notice", "taken" if good else "refused", body[8], serial, subject)
 
     # -- datagrams in
 
@@ -264,8 +252,9 @@ class Node:
         if version >> 4 != WIRE or len(data) < 32 or zero or not counter:
             raise ValueError("a header out of bounds")
         hand = self.handshakes.get(index)
-        if kind in (HELLO, HELLO_ACK, HELLO_DONE, COOKIE) or (kind == CLOSE and hand and not hand.send_key):
-            if blake2b(16, data[:-16], self.k1) != data[-16:]:
+        right = blake2b(16, data[:-16], self.k1) == data[-16:]
+        if kind in (HELLO, HELLO_ACK, HELLO_DONE, COOKIE) or (kind == CLOSE and right):
+            if not right:
                 raise ValueError("a wrong MAC")
             body = data[16:-16]
             if kind == HELLO:
@@ -298,6 +287,9 @@ class Node:
     def on_members(self, peer, body):
         self.members.on_members(peer, body)
 
+    def on_state(self, peer, body):
+        self.state.on_state(peer, body)
+
     def of_set(method):
         """A frame that begins with our set's hash, or is of a tensor of it."""
         def take(self, peer, body):
@@ -305,7 +297,8 @@ class Node:
                 getattr(self.set, method)(peer, body)
         return take
 
-    FRAMES = {PING: on_ping, MEMBERS: on_members, SCHEMA: on_schema, SCHEMA_ACK: on_schema_ack, CLOSE: on_close, DATA: of_set("on_data"),
+    FRAMES = {PING: on_ping, MEMBERS: on_members, STATE: on_state, NOTICE: on_notice,
+              SCHEMA: on_schema, SCHEMA_ACK: of_set("on_schema_ack"), CLOSE: on_close, DATA: of_set("on_data"),
               SUMMARY: of_set("on_summary"), GROUP_REQ: of_set("on_group_request"), GROUP: of_set("on_group")}
 
     # -- timers
@@ -335,7 +328,9 @@ class Node:
         if now >= self.roam_at:
             self.roam_at = now + self.options.roam
             self.bind(0)
+            say(f"moved to {self.socket.getsockname()[1]}")
         self.members.tick()
+        self.state.tick()
         if self.set:
             self.set.tick()
 
@@ -369,6 +364,7 @@ def main():
     parse.add_argument("--job-key", type=key_of, required=True)
     parse.add_argument("--node-key", type=key_of, required=True)
     parse.add_argument("--job", default="sleet")
+    parse.add_argument("--operator", type=bytes.fromhex, default=b"", help="public key, as hex digits")
     parse.add_argument("--port", type=int, default=0)
     parse.add_argument("--peer", action="append", default=[], help="HOST:PORT to begin with")
     parse.add_argument("--rekey", type=float, default=120, help="seconds after which new keys are made")

@@ -1,8 +1,7 @@
 #!/bin/bash
-# second.sh - second.py, written from docs/protocol.md alone, beside real daemons and trainers.
-# Arguments: the cases to run, of initiator responder schema join found loss keys roam
-# three (all).  Needs the build folder in SLEET_BUILD or
-# BUILDDIR; skipped without python3, libsodium or libxxhash.
+# second.sh - second.py, written from docs/protocol.md, beside real daemons and trainers.
+# Arguments: the cases to run, of initiator responder schema join found loss three state orders (all).
+# Needs the build folder in SLEET_BUILD or BUILDDIR; skipped without python3, libsodium, libxxhash or libzstd.
 # shellcheck source=lib.sh disable=SC2034,SC2154
 . "$(dirname "$0")/lib.sh" second sleetd sleetctl average
 unset SLEET_JOB_SECURITY # sealed
@@ -81,10 +80,14 @@ mean() { # WHAT
 
 join_case() {
     ok "join: a daemon, the founder" daemon
-    averages join 8
+    averages join 15 --rekey 0.5 --roam 1.2
     mean join
     ok "join: the twin took the founder's model first" said s.out '^round .*: first 1 last 1, coverage 1.000 of 1 joining'
     ok "join: exact on both sides" eval 'said t.out "first 2 last 2, coverage 1.000 of 2" && said s.out "coverage 1.000 of 2"'
+    ok "join: new keys several times meanwhile" at_least "$(grep -c '^keys .* initiator' "$work/s.out")" 3
+    ok "join: other addresses, which the daemon follows" until_true 5 eval \
+        '"$ctl" -s "$work/a.sock" --json peers | grep -q ":$(sed -n "s/^moved to //p" "$work/s.out" | tail -n 1)\""'
+    ok "join: in one session" eval '[ "$(grep -c "^session" "$work/s.out")" = 1 ] && ! said s.out "^dropped" && sees_twin'
     stop s a
 }
 
@@ -111,32 +114,13 @@ loss_case() {
     stop s a
 }
 
-keys_case() {
-    ok "keys: a daemon" daemon
-    averages keys 25 --rekey 0.5
-    mean keys
-    ok "keys: new ones several times meanwhile" at_least "$(grep -c '^keys .* initiator' "$work/s.out")" 3
-    ok "keys: in one session" eval '[ "$(grep -c "^session" "$work/s.out")" = 1 ]'
-    ok "keys: not a datagram was lost by that" eval '! said s.out "^dropped" && "$ctl" -s "$work/a.sock" --json peers | grep -q "\"lost\":0,"'
-    stop s a
-}
-
-roam_case() {
-    ok "roam: a daemon" daemon
-    averages roam 20 --roam 2
-    mean roam
-    ok "roam: the daemon asked the new address and followed" said a.err 'member-moved'
-    ok "roam: in the same session" eval '[ "$(grep -c "^session" "$work/s.out")" = 1 ] && sees_twin'
-    stop s a
-}
-
 silent() { # MS: a has not heard the twin for so long
     at_least "$("$ctl" -s "$work/a.sock" --json peers | grep -o "\"node_id\":\"$(field s node_id)\"[^}]*" |
         sed -n 's/.*"silent_ms":\([0-9.]*\).*/\1/p')" "$1"
 }
 three_case() {
     local first
-    "$ctl" keygen --node "$work/k/b.key" >"$work/k.b"
+    "$ctl" keygen --node "$work/k/b.key" --force >"$work/k.b"
     ok "three: a daemon" daemon
     first=$port
     ok "three: another, which knows the first" boot b --node.key "$work/k/b.key" --job.key "$work/k/job.key" \
@@ -161,5 +145,44 @@ three_case() {
     stop s a b
 }
 
-[ $# -gt 0 ] || set -- initiator responder schema join found loss keys roam three
+trainer=(python3 "$(dirname "$0")/second_trainer.py")
+state_case() {
+    local set=(example vector 100001) digest
+    ok "state: a daemon that loses a tenth" daemon 0 --emulate.loss 0.1
+    keep t "${trainer[@]}" "$work/a.sock" publish "${set[@]}" 7
+    ok "state: what its trainer publishes" until_true 10 said t.out '^published 7'
+    digest=$(sed -n 's/^published 7 //p' "$work/t.out")
+    ok "state: the twin fetches" eval \
+        'twin --peer "127.0.0.1:$port" --set example:vector:100001 --loss 0.1 && until_true 20 said s.out "^state 7 $digest"'
+    stop t a
+    "$ctl" keygen --node "$work/k/b.key" --force >"$work/k.b"
+    ok "state: another daemon, when the first is gone" boot b --node.key "$work/k/b.key" --job.key "$work/k/job.key" \
+        --listen 127.0.0.1:0 --peers "127.0.0.1:$twin_port"
+    ok "state: it hears of the twin" until_true 10 alive b 2
+    keep u "${trainer[@]}" "$work/b.sock" fetch "${set[@]}"
+    ok "state: its trainer fetches that from the twin" until_true 20 said u.out "^fetched 7 $digest error 0"
+    stop s b
+}
+
+orders_case() {
+    local key=$work/k/operator.key public before
+    "$ctl" keygen --operator "$key" >"$work/k.o"
+    public=$(field o public)
+    ok "orders: a daemon with an operator" daemon 0 --operator "$public"
+    ok "orders: the twin, with the same" twin --peer "127.0.0.1:$port" --operator "$public" --rekey 1
+    ok "orders: a session" session initiator XX
+    ok "orders: a new key for the job is taken" eval \
+        '"$ctl" -s "$work/a.sock" rekey --operator "$key" | grep -q "1 of 1 other members have it" && until_true 5 said s.out "^notice taken 2"'
+    before=$(grep -c '^keys' "$work/s.out")
+    ok "orders: and begins handshakes" until_true 10 eval '[ "$(grep -c "^keys" "$work/s.out")" -gt "$before" ]'
+    "$ctl" -s "$work/a.sock" evict "$(field s node_id)" --operator "$key" >"$work/evict.out" 2>&1
+    ok "orders: evicted, the twin is told, and then put out" eval \
+        'until_true 5 said s.out "^notice taken 1 [0-9]* $(field s node_id)" && until_true 5 said s.out "^closed .* reason 6"'
+    stop s
+    ok "orders: it comes again" twin --peer "127.0.0.1:$port"
+    ok "orders: and is refused" until_true 10 said s.out '^refused, reason 6'
+    stop s a
+}
+
+[ $# -gt 0 ] || set -- initiator responder schema join found loss three state orders
 run_cases "$@"

@@ -31,6 +31,20 @@ xxhash.XXH3_64bits.restype = ctypes.c_uint64
 xxhash.XXH3_64bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
 
 
+class Half(ctypes.Structure):
+    _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+
+xxhash.XXH3_128bits.restype = Half
+xxhash.XXH3_128bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+
+
+def xxh3_128(data):
+    """Low half first."""
+    digest = xxhash.XXH3_128bits(data, len(data))
+    return struct.pack("<QQ", digest.low, digest.high)
+
+
 def xxh3(data):
     return xxhash.XXH3_64bits(data, len(data))
 
@@ -48,6 +62,11 @@ def dh(secret, public):
 
 def public_of(secret):
     return dh(secret, b"\x09" + bytes(31))
+
+
+def signed(public, signature, text):
+    """ed25519 (RFC 8032)."""
+    return sodium.crypto_sign_verify_detached(signature, text, ctypes.c_ulonglong(len(text)), public) == 0
 
 
 def seal(key, counter, ad, text):

@@ -145,7 +145,47 @@ class Set:
             else:
                 self.rounds[number].tick()
 
-    # -- frames
+    # -- SCHEMA
+
+    def offer(self, peer, first):
+        name = self.name.encode()
+        entries = [struct.pack("<QBB", count, 1, len(t)) + t.encode() for t, count in self.tensors[first:first + 4]]
+        self.node.send(peer, 3, struct.pack("<IHHBBBB", self.hash, len(self.tensors), first, len(entries), len(name), 1, 0) + name +
+                  b"".join(entries))
+
+    @staticmethod
+    def entry(body, at):
+        count, dtype, length = struct.unpack_from("<QBB", body, at)
+        return (body[at + 10:at + 10 + length].decode(), count, dtype), at + 10 + length
+
+    def on_schema(self, peer, body):
+        theirs, tensors, first, n, length, _, _ = struct.unpack_from("<IHHBBBB", body)
+        at, verdict, index, own = 12 + length, 0, 0, b""
+        if body[12:at].decode() == self.name:
+            mine, verdict = [(*t, 1) for t in self.tensors], 1
+            for index in range(first, first + n):
+                entry, at = self.entry(body, at)
+                if index >= len(mine) or mine[index] != entry:
+                    verdict = 2
+                    break
+            else:
+                index = first + n
+                verdict = 2 if index == tensors and tensors != len(mine) else 1
+            if verdict == 2:
+                print(f"schema differs at {index}", flush=True)
+                if index < len(mine):
+                    name, count, dtype = mine[index]
+                    own = struct.pack("<QBB", count, dtype, len(name)) + name.encode()
+        self.node.send(peer, 4, struct.pack("<IBBHB3x", theirs, verdict, 0, index, bool(own)) + own)
+
+    def on_schema_ack(self, peer, body):
+        mine, verdict, _, index, n = struct.unpack_from("<IBBHB3x", body)
+        if mine == self.hash:
+            print(f"schema verdict {verdict} at {index}", *(self.entry(body, 12)[0] if n else ()), flush=True)
+            if verdict == 1 and index < len(self.tensors):
+                self.offer(peer, index)
+
+    # -- frames of rounds
 
     def note_round(self, peer, low, closed):
         m = peer.sets.setdefault(self.hash, Said())
