@@ -51,8 +51,8 @@ class Handshake:
 class Peer:
     """A session with another node: it outlives its pairs of keys."""
 
-    def __init__(self, public):
-        self.public, self.id = public, node_id(public)
+    def __init__(self, public, identity=0):
+        self.public, self.id = public, identity or node_id(public)
         self.counter = self.highest = self.echo = self.echo_at = self.boot = self.stamp = 0
         self.seen = set()
         self.pair = None  # that is sent with
@@ -70,7 +70,7 @@ class Node:
         self.options = options
         self.secret, self.job = options.node_key, options.job.encode().ljust(64, b"\0")
         self.public = public_of(self.secret)
-        self.id = node_id(self.public)
+        self.id = options.id or node_id(self.public)
         self.use(options.job_key)
         self.boot = secrets.randbits(63) | 1
         self.handshakes = {}  # by our index
@@ -175,7 +175,9 @@ class Node:
 
     def adopt(self, hand):
         """The pair of a handshake that has ended is the one to send with from now on."""
-        peer = self.peers.setdefault(node_id(hand.noise.rs), Peer(hand.noise.rs))
+        self.use_pair(self.peers.setdefault(node_id(hand.noise.rs), Peer(hand.noise.rs)), hand)
+
+    def use_pair(self, peer, hand):
         new, old = hand, peer.pair
         if old and peer.boot == hand.peer_boot and old.noise.initiator != new.noise.initiator and \
                 new.made < old.made + 10 and new.noise.h < old.noise.h:
@@ -267,7 +269,10 @@ class Node:
             return
         if not hand or not hand.send_key:
             return
-        body = unseal(hand.receive_key, counter, data[:16], data[16:])
+        self.accept(hand, kind, counter, unseal(hand.receive_key, counter, data[:16], data[16:]))
+
+    def accept(self, hand, kind, counter, body):
+        """What is intact, of a session."""
         peer = getattr(hand, "peer", None)
         if not hand.sealed_came:
             hand.sealed_came = True
@@ -361,8 +366,9 @@ def main():
     if sys.argv[1:] == ["--check"]:
         return
     parse = argparse.ArgumentParser()
-    parse.add_argument("--job-key", type=key_of, required=True)
-    parse.add_argument("--node-key", type=key_of, required=True)
+    parse.add_argument("--id", type=int, default=0, help="with security = none; else the keys:")
+    parse.add_argument("--job-key", type=key_of, default=bytes(32))
+    parse.add_argument("--node-key", type=key_of, default=bytes(32))
     parse.add_argument("--job", default="sleet")
     parse.add_argument("--operator", type=bytes.fromhex, default=b"", help="public key, as hex digits")
     parse.add_argument("--port", type=int, default=0)
@@ -375,7 +381,9 @@ def main():
     parse.add_argument("--loss", type=float, default=0, help="share of datagrams dropped on receipt")
     parse.add_argument("--seconds", type=float, default=10)
     options = parse.parse_args()
-    node = Node(options)
+    if options.id:
+        from second_plain import Plain
+    node = Plain(options) if options.id else Node(options)
     say(f"second node={node.id} port={node.socket.getsockname()[1]} pid={os.getpid()}")
     if options.set:
         name, tensors = options.set.split(":", 1)

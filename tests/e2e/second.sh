@@ -1,6 +1,7 @@
 #!/bin/bash
 # second.sh - second.py, written from docs/protocol.md, beside real daemons and trainers.
-# Arguments: the cases to run, of initiator responder schema join found loss three state orders (all).
+# Arguments: the cases to run, of initiator responder plain schema join found loss three state
+# orders (all).
 # Needs the build folder in SLEET_BUILD or BUILDDIR; skipped without python3, libsodium, libxxhash or libzstd.
 # shellcheck source=lib.sh disable=SC2034,SC2154
 . "$(dirname "$0")/lib.sh" second sleetd sleetctl average
@@ -21,9 +22,10 @@ roles() { # LOWER HIGHER: who has which key
 roles a s
 
 daemon() { boot a --node.key "$work/k/a.key" --job.key "$work/k/job.key" --listen "127.0.0.1:${1:-0}" "${@:2}"; } # PORT OPTIONS...
+who=(--job-key "$work/k/job.key" --node-key "$work/k/s.key")
 # twin OPTIONS...: the second implementation in the background; its port in $twin_port.
 twin() {
-    keep s "${second[@]}" --job-key "$work/k/job.key" --node-key "$work/k/s.key" --seconds 60 "$@"
+    keep s "${second[@]}" "${who[@]}" --seconds 60 "$@"
     until_true 10 said s.out '^second node=' || return 1
     twin_port=$(sed -n 's/^second node=.* port=\([0-9]*\) .*/\1/p' "$work/s.out")
 }
@@ -184,5 +186,21 @@ orders_case() {
     stop s a
 }
 
-[ $# -gt 0 ] || set -- initiator responder schema join found loss three state orders
+plain_case() {
+    local who=(--id 2) first
+    ok "plain: a twin waits" twin
+    first=$twin_port
+    stop s
+    ok "plain: a daemon without security, which lists it" boot a --id 1 --security none --listen 127.0.0.1:0 --peers "127.0.0.1:$first"
+    averages plain 8 --port "$first"
+    mean plain
+    ok "plain: exact on both sides" eval 'said t.out "first 2 last 2, coverage 1.000 of 2" && said s.out "coverage 1.000 of 2"'
+    stop s
+    ok "plain: it comes again with a new life" twin --port "$first"
+    ok "plain: and is greeted" until_true 10 said s.out '^session 1 responder plain'
+    ok "plain: and seen" until_true 5 alive a 2
+    stop s a
+}
+
+[ $# -gt 0 ] || set -- initiator responder plain schema join found loss three state orders
 run_cases "$@"
