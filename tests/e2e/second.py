@@ -16,7 +16,7 @@ import sys
 import time
 
 from second_members import Members
-from second_noise import IK, XX, Noise, blake2b, now_us, public_of, seal, signed, unseal
+from second_noise import IK, XX, Handshake, Noise, blake2b, now_us, public_of, seal, signed, unseal
 from second_set import Said, Set
 from second_state import State
 
@@ -32,22 +32,6 @@ def say(*words):
 
 # ---- sessions ----------------------------------------------------------------------------
 
-class Handshake:
-    """A handshake under way; when it has ended, one pair of keys."""
-
-    def __init__(self, noise, index, address):
-        self.noise, self.index, self.address = noise, index, address
-        self.peer_index = self.peer_boot = 0
-        self.send_key = self.receive_key = None
-        self.hello = self.answer = b""
-        self.born = self.next = time.monotonic()
-        self.gap, self.sealed_came = 0.1, False
-
-    def ended(self):
-        self.made = time.monotonic()
-        self.send_key, self.receive_key = self.noise.split()
-
-
 class Peer:
     """A session with another node: it outlives its pairs of keys."""
 
@@ -57,7 +41,7 @@ class Peer:
         self.seen = set()
         self.pair = None  # that is sent with
         self.heard = time.monotonic()
-        self.next_ping, self.rtt_said = 0, False
+        self.next_ping, self.rtt_said, self.agrees = 0, False, None
         self.sets = {}
 
 
@@ -126,6 +110,9 @@ class Node:
 
     def on_hello(self, body, address):
         pattern, zero, elements, index, tag = struct.unpack_from("<BBHI8s", body)
+        if self.options.cross and address not in self.dialled:
+            self.begin(address)
+            self.tick()  # before the answer
         if len(body) != 152 or pattern not in (IK, XX) or zero or not index:
             raise ValueError("a HELLO out of bounds")
         reason = 3 if tag != self.job_tag else 4 if elements != ELEMENTS else 0
@@ -281,6 +268,9 @@ class Node:
                 peer = hand.peer
         if counter in peer.seen or counter + 8192 <= peer.highest:
             return
+        if peer.agrees != (hand is peer.pair):
+            peer.agrees = hand is peer.pair
+            say("comes with the pair that is sent with" if peer.agrees else "comes with another pair")
         peer.seen.add(counter)
         peer.highest, peer.heard = max(peer.highest, counter), time.monotonic()
         self.FRAMES.get(kind, lambda *_: None)(self, peer, body)
@@ -373,6 +363,7 @@ def main():
     parse.add_argument("--operator", type=bytes.fromhex, default=b"", help="public key, as hex digits")
     parse.add_argument("--port", type=int, default=0)
     parse.add_argument("--peer", action="append", default=[], help="HOST:PORT to begin with")
+    parse.add_argument("--cross", action="store_true", help="greet who greets, before the answer")
     parse.add_argument("--rekey", type=float, default=120, help="seconds after which new keys are made")
     parse.add_argument("--roam", type=float, default=float("inf"), help="seconds after which it moves to another port")
     parse.add_argument("--public", help="the peer's static key, as hex digits: IK in place of XX")

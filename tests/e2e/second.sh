@@ -53,6 +53,11 @@ responder_case() {
     stop s
     ok "responder: restarted at the same address" twin --port "$twin_port"
     ok "responder: the daemon finds it again by its key (IK)" session responder IK
+    stop s
+    ok "responder: restarted, it greets as well, before it answers" twin --port "$twin_port" --cross
+    ok "responder: there is a session" session '(initiator|responder)' '(IK|XX)'
+    ok "responder: both sides keep the same keys" until_true 5 eval \
+        'grep "^comes" "$work/s.out" | tail -n 1 | grep -q "the pair that is sent with"'
     ok "responder: nothing was taken for damaged" eval 'status a | grep -q "\"corrupt\":0,"'
     stop s a
 }

@@ -167,3 +167,19 @@ class Noise:
         """The keys to send and to receive with."""
         first, second = (k[:32] for k in self.hkdf(b"", 2))
         return (first, second) if self.initiator else (second, first)
+
+
+class Handshake:
+    """A handshake under way; when it has ended, one pair of keys."""
+
+    def __init__(self, noise, index, address):
+        self.noise, self.index, self.address = noise, index, address
+        self.peer_index = self.peer_boot = 0
+        self.send_key = self.receive_key = None
+        self.hello = self.answer = b""
+        self.born = self.next = time.monotonic()
+        self.gap, self.sealed_came = 0.1, False
+
+    def ended(self):
+        self.made = time.monotonic()
+        self.send_key, self.receive_key = self.noise.split()

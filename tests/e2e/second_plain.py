@@ -1,9 +1,10 @@
 """second_plain.py - second.py in a job with security = none: identities in the clear, a checksum for a tag."""
+import secrets
 import struct
 from types import SimpleNamespace
 
-from second import CLOSE, ELEMENTS, HELLO, HELLO_ACK, Handshake, Node, Peer, say
-from second_noise import secrets, xxh3_128
+from second import CLOSE, ELEMENTS, HELLO, HELLO_ACK, Node, Peer, say
+from second_noise import Handshake, xxh3_128
 
 
 class Plain(Node):
