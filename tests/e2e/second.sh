@@ -6,7 +6,7 @@
 # shellcheck source=lib.sh disable=SC2034,SC2154
 . "$(dirname "$0")/lib.sh" second sleetd sleetctl average
 unset SLEET_JOB_SECURITY # sealed
-second=(python3 "$(dirname "$0")/second.py")
+second=(python3 -B "$(dirname "$0")/second.py")
 missing=$("${second[@]}" --check 2>&1) || { echo "second: skipped: ${missing:-no python3}"; exit 77; }
 
 mkdir -m 700 "$work/k"
@@ -152,7 +152,7 @@ three_case() {
     stop s a b
 }
 
-trainer=(python3 "$(dirname "$0")/second_trainer.py")
+trainer=(python3 -B "$(dirname "$0")/second_trainer.py")
 state_case() {
     local set=(example vector 100001) digest
     ok "state: a daemon that loses a tenth" daemon 0 --emulate.loss 0.1
