@@ -256,6 +256,7 @@ ctl_case() {
     ok "sleetctl: too many words exit 2" exits 2 -s "$work/a.sock" status more
     ok "sleetctl: run without -n exits 2" exits 2 run true
     ok "sleetctl: --help exits 0" exits 0 --help
+    ok "sleetctl: resume exits 0" exits 0 -s "$work/a.sock" resume
     ok "sleetctl: leave exits 0" exits 0 -s "$work/a.sock" leave
     ok "sleetctl: leave is in status" eval 'status a | grep -q "\"left\":true"'
     stop t a

@@ -17,6 +17,7 @@ struct job {
     cluster *c;
     sleet_rng rng;
     bool over, fill;
+    sleet_duration compute; /* of a step; 0: COMPUTE */
     uint32_t still; /* not 0: values are 1 on the nodes of these bits, 2 on the others */
     uint32_t merges, yields; /* that nodes have logged */
     struct node {
@@ -72,7 +73,7 @@ static void reported(cluster *c, uint32_t node, void *arg)
             x[k] += (float)(rng_double(&j->rng) - 0.5);
         for (uint64_t k = 0; j->fill && k < cluster_elements(c); k++)
             x[k] = j->still >> node & 1 ? 1 : 2;
-        next = time_add(next, COMPUTE);
+        next = time_add(next, j->compute ? j->compute : COMPUTE);
     }
     sim_at(cluster_sim(c), next, begin, n);
 }
@@ -223,6 +224,35 @@ static void the_smaller_side_parks(void)
     for (unsigned i = 0; i < test_repeats(10); i++)
         for (size_t k = 0; k < sizeof splits / sizeof splits[0]; k++)
             one_split(&splits[k], test_seed() + i, i % 2 ? 0.1 : 0);
+}
+
+/* A cut of a few rounds only: who was parked takes the others' model all the same, nothing of its own
+ * gets into theirs. */
+static void the_parked_bring_nothing(void)
+{
+    for (unsigned i = 0; i < test_repeats(10); i++) {
+        struct sim_link link = CLEAN_LINK;
+        struct sim_config config = {.nodes = 6, .seed = test_seed() + i, .link = link};
+        static struct job j;
+        REQUIRE(launch(&j, &config));
+        j.compute = MS(900);
+        j.still = 0x07;
+        cluster_idle(j.c, SEC(2));
+        cut(&j, 0x07, true, true, &link);
+        cluster_idle(j.c, SEC(2));
+        j.fill = true; /* on the side that goes on; the other one reports nothing but that it is parked */
+        cluster_idle(j.c, SEC(2));
+        CHECK(set_of(&j, 0)->own_round > set_of(&j, 3)->own_round);
+        CHECK(set_of(&j, 0)->own_round < set_of(&j, 3)->own_round + 5);
+        j.fill = false;
+        heal(&j, &link);
+        cluster_idle(j.c, SEC(5));
+        CHECK(one_model(&j));
+        for (uint64_t k = 0; k < cluster_elements(j.c); k++)
+            if (!CHECK(cluster_values(j.c, 3)[k] == 1))
+                break;
+        end(&j);
+    }
 }
 
 /* Of three sides none is the larger part: all wait, none has to join again. */
@@ -546,6 +576,7 @@ static void an_isolated_node_pauses(void)
 
 TEST_SUITE(partition) = {
     TEST(the_smaller_side_parks),
+    TEST(the_parked_bring_nothing),
     TEST(three_sides_park),
     TEST(a_pair_is_cut),
     TEST(one_way_is_cut),

@@ -127,6 +127,8 @@ void view_set_alive(struct view *v, struct member *m, bool alive)
 {
     v->generation++;
     m->alive = alive;
+    for (uint32_t i = 0; !alive && i < MEMBER_SETS_MAX; i++)
+        m->sets[i].stale = true;
     for (uint32_t i = 0; i < MEMBER_SETS_MAX; i++)
         if (m->sets[i].attached)
             v->rounds[i].valid = false;
@@ -183,9 +185,10 @@ void view_learn(struct view *v, struct member *m, uint32_t set, const struct mem
     struct member_set *s = &m->sets[set], old = *s;
     bool did = counts(m, s);
     *s = *now;
+    s->stale = false;
     bool does = counts(m, s);
     if (old.attached != s->attached || old.matches != s->matches || did != does ||
-        old.lineage != s->lineage)
+        old.lineage != s->lineage || old.stale)
         v->generation++;
     if (did && (!does || old.lineage != s->lineage || old.round > s->round ||
                 old.weight > s->weight ||

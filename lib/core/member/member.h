@@ -27,6 +27,7 @@ struct member_set {
     bool attached;          /* a trainer is there */
     bool established;       /* it holds the job's model, lineage says which */
     bool closed;            /* `round` has closed there */
+    bool stale;             /* it was silent, and has said nothing of this set since */
     bool parked;            /* cut off: it takes part in no round */
     bool paused;            /* it changes nothing of its values */
     bool merged;            /* its values came to the lineage by averaging */

@@ -8,7 +8,7 @@
 #include "base/rng.h"
 #include "round/round.h"
 
-#define CROWD SLEET_GROUP_MAX /* beyond it pings are rarer, see docs/architecture.md */
+#define CROWD SLEET_GROUP_MAX /* beyond it news of a silence takes longer */
 
 /* The silence after which a member is missing. */
 static sleet_duration suspicion(const struct env *e)
@@ -35,9 +35,10 @@ static sleet_duration patience(const struct set *s, const struct env *e)
 
 /* ---- who is there ------------------------------------------------------------ */
 
-static bool heard(const struct member *m)
+/* Both ways, and it is known how far it has come meanwhile. */
+static bool heard(const struct set *s, const struct member *m)
 {
-    return m->alive && !m->deaf; /* both ways */
+    return m->alive && !m->deaf && !m->sets[s->handle].stale;
 }
 
 static bool shares_model(const struct set *s, const struct member *m)
@@ -66,10 +67,10 @@ static void look_around(struct set *s, const struct env *e)
             common_remove(c, m->node_id);
             p = NULL;
         }
-        if (!p && m->node_id && m->node_id != e->members[0].node_id && shares_model(s, m) && heard(m) &&
+        if (!p && m->node_id && m->node_id != e->members[0].node_id && shares_model(s, m) && heard(s, m) &&
             common_add(c, m->node_id, m->boot_id))
             p = common_find(c, m->node_id);
-        if (p && heard(m))
+        if (p && heard(s, m))
             p->here = true;
     }
 }
