@@ -19,7 +19,8 @@
 
 #define NODES 6
 #define SIDE 3                  /* nodes 0 .. 2 are one of them */
-#define AFTER 200               /* steps after the cut at most */
+#define AFTER 200               /* steps after the cut at most: the schedule ends with them, so that
+                                   two evaluations in a row differ by little */
 #define LINK ((struct sim_link){.delay = MS(1), .jitter = US(200)})
 
 struct apart {
@@ -136,7 +137,7 @@ int main(int argc, char **argv)
                                  .hidden_count = 1,
                                  .batch = 64,
                                  .shards_text = shards};
-    a.sgd = (struct sgd){.rate = atof(word(argc, argv, 6, "0.1")), .momentum = 0.9, .steps = 1000000};
+    a.sgd = (struct sgd){.rate = atof(word(argc, argv, 6, "0.1")), .momentum = 0.9, .steps = together + length + AFTER};
     if (!shard_parse(shards, &a.o.shards) || !open_all(&a, policy, seed))
         return EXIT_FAILED;
     if (strcmp(policy, "strangers") == 0) {
