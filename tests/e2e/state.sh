@@ -161,14 +161,16 @@ stalest_case() {
 
 # ---- in make check-long ----------------------------------------------------------------------
 
-full=(--epochs 10 --step-time 0.1)
+# In ten epochs what a kill makes the model forget of the node's classes is not all learnt again
+# before the rate is gone: 0.4 to 1.2 points are lost, in twenty none.
+full=(--epochs 20 --step-time 0.1)
 # whole_run NAME NODES: an undisturbed run; the averaged model's accuracy in $accuracy.
 whole_run() {
     local i
     nodes=$2
     daemons "$nodes"
     for i in $(seq "$nodes"); do node "$i" "${full[@]}"; done
-    for i in $(seq "$nodes"); do ended "t$i" 1800; done
+    for i in $(seq "$nodes"); do ended "t$i" 3000; done
     accuracy=$(figure 1 averaged_accuracy)
     for i in $(seq "$nodes"); do stop "d$i"; done
 }
@@ -182,7 +184,7 @@ joined_case() {
     until_true 120 step_at_least 1 200
     node 5 "${full[@]}"
     ok "joined: in step within 30 s" until_true 30 in_step 5 1
-    for i in 1 2 3 4 5; do ok "joined: node $i ends" ended t$i 1800; done
+    for i in 1 2 3 4 5; do ok "joined: node $i ends" ended t$i 3000; done
     for i in 1 2 3 4; do ok "joined: node $i's calls kept their deadline" waits_ok $i; done
     for i in 1 2 3 4 5; do
         ok "joined: node $i: $(figure $i averaged_accuracy), undisturbed $undisturbed" \
@@ -200,7 +202,7 @@ churned_case() {
     for i in 1 2 3 4; do node $i "${full[@]}"; done
     next=$((SECONDS + 20))
     while ! said t1.out '"event":"done"' && ! said t2.out '"event":"done"'; do
-        if [ $SECONDS -ge $next ] && ! step_at_least 1 2200; then
+        if [ $SECONDS -ge $next ] && ! step_at_least 1 4500; then
             victim=$((1 + RANDOM % 4))
             kill_node $victim
             kills=$((kills + 1))

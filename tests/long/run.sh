@@ -86,7 +86,7 @@ part_apart() {
 }
 
 # A node that joins, and kills every 20 s: the accuracy of the undisturbed run, within a point.
-part_state() { SLEET_BUILD=$build timeout -k 10 7200 bash "$src/tests/e2e/state.sh" joined churned; }
+part_state() { SLEET_BUILD=$build timeout -k 10 10800 bash "$src/tests/e2e/state.sh" joined churned; }
 
 # Likewise behind netem, in the lab; an hour and more where that is a guest.
 part_netem() {
