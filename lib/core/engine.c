@@ -326,7 +326,7 @@ void engine_take(engine *e, struct member *m, const struct wire_header *h, const
         m->rx_next = h->counter + 1;
     reorder_note(&m->reorder, h->counter, e->now);
     m->rx_received++;
-    member_heard(e, m);
+    member_heard(e, m, h->type == WIRE_MEMBERS);
     recv_in_session(e, m, h, body, len);
 }
 

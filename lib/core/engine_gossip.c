@@ -298,8 +298,10 @@ static void say(engine *e)
         if (!m || !m->session)
             continue;
         r->patience = rtt_timeout(&m->rtt);
+        if (e->said.ping && e->swim.mesh)
+            continue; /* it is asked each period */
         if (e->said.ping) {
-            m->ping_at = e->now;
+            m->probe_due = true;
             member_timer(e, m);
         } else {
             send_frame(e, m, &e->said.frame);
@@ -343,6 +345,7 @@ static void complain(engine *e)
 
 void gossip_expire(engine *e)
 {
+    e->swim.mesh = e->view.count <= CROWD;
     if (!time_before(e->now, swim_deadline(&e->swim)))
         swim_expire(&e->swim, e->now);
     say(e);

@@ -41,7 +41,7 @@ static void installed(engine *e, struct member *m, struct keypair *k, const uint
     peer_install(m->peer, e->gate, k, key, theirs, e->now);
     if (other || !m->session)
         session_open(e, m, id, theirs->boot_id, other);
-    member_heard(e, m);
+    member_heard(e, m, false);
     m->hello_gap = 0;
     if (!m->peer->current.confirmed)
         m->hello_at = e->now; /* what shows that the keys have come goes out at once */

@@ -160,7 +160,7 @@ sleet_time member_silent_at(const engine *, const struct member *, double period
  * it; the bytes, or 0. */
 size_t member_challenge(engine *, struct member *, const sleet_addr *, uint32_t challenge, uint64_t room);
 void member_recv_ping(engine *, struct member *, const uint8_t *, size_t);
-void member_heard(engine *, struct member *); /* any datagram of its session is a sign of life */
+void member_heard(engine *, struct member *, bool news_only); /* any datagram of its session is a sign of life */
 void member_review(engine *, struct member *); /* is it alive, by all that is known */
 void member_expire(engine *);
 void member_echo(engine *, struct member *, uint32_t echo, uint32_t hold_us);

@@ -30,10 +30,11 @@ static sleet_time silent_at(const engine *e, const struct member *m)
 }
 
 /* When an accused member is left out, if it is not heard: the accusation is of a period of silence,
- * so whoever has heard it within one knows better. */
+ * so whoever has heard it lately knows better; 1.5 periods, since
+ * pings come each. */
 static sleet_time condemned_at(const engine *e, const struct member *m)
 {
-    return gossip_sound(e, m) ? TIME_NEVER : time_add(m->heard, e->config.ping);
+    return gossip_sound(e, m) ? TIME_NEVER : time_add(m->heard, e->config.ping * 3 / 2);
 }
 
 /* Until a PING shows that the member has the session as well, and these keys of it; and when it
@@ -59,7 +60,7 @@ void member_timer(engine *e, const struct member *m)
     }
     sleet_time t = greets(e, m) ? m->hello_at : TIME_NEVER;
     if (m->session)
-        t = time_min(t, m->pong_due ? (sleet_time){0}
+        t = time_min(t, m->pong_due || m->probe_due ? (sleet_time){0}
                                     : time_min(m->ping_at, flow_deadline(&m->flow, &m->rtt)));
     if (m->session && m->alive)
         t = time_min(t, time_min(silent_at(e, m), condemned_at(e, m)));
@@ -87,14 +88,20 @@ void member_review(engine *e, struct member *m)
             F_X("node", m->node_id), F_F("silent_s", (double)time_since(e->now, m->heard) / 1e9));
 }
 
-void member_heard(engine *e, struct member *m)
+void member_heard(engine *e, struct member *m, bool news_only)
 {
     m->heard = e->now;
     flow_heard(&m->flow);
     if (m->swim)
         swim_heard(&e->swim, m->swim, e->now);
-    if (!m->alive)
+    if (m->alive)
+        return;
+    if (!news_only) {
         member_review(e, m);
+    } else { /* what it last said of its sets is from before it was silent: ask */
+        m->probe_due = true;
+        member_timer(e, m);
+    }
 }
 
 void member_echo(engine *e, struct member *m, uint32_t echo, uint32_t hold_us)
@@ -270,8 +277,9 @@ static void look_after(engine *e, struct member *m)
     if (flow_expire(&m->flow, &m->rtt, e->now))
         m->ping_at = e->now; /* it owes an answer: ask */
     bool request = !time_before(e->now, m->ping_at);
-    if (m->session && (m->pong_due || request)) {
-        send_ping(e, m, request);
+    if (m->session && (m->pong_due || m->probe_due || request)) {
+        send_ping(e, m, request || m->probe_due);
+        m->probe_due = false;
         gossip_behind_ping(e, m);
         if (request)
             m->ping_at = is_mesh(e) ? time_add(e->now, e->config.ping) : TIME_NEVER;

@@ -118,7 +118,7 @@ void session_recv_hello(engine *e, struct member *m, const struct wire_header *h
         session_open(e, m, h.node_id, h.boot_id, true);
         m->peer_index = h.index;
     }
-    member_heard(e, m);
+    member_heard(e, m, false);
     if (!ack)
         send_hello(e, m, WIRE_HELLO_ACK, h.index);
     m->ping_at = e->now;

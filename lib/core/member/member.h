@@ -81,6 +81,7 @@ struct member {
     sleet_duration hello_gap;
     sleet_time ping_at;
     bool pong_due;
+    bool probe_due; /* a PING that asks, out of turn */
     uint32_t echo;      /* newest time value received */
     sleet_time echo_at; /* and when */
     uint32_t overflow;  /* last told */

@@ -117,7 +117,7 @@ static void answer(struct swim *s, const struct swim_relay *r, bool heard)
 
 /* ---- signs of life ------------------------------------------------------------------------ */
 
-static void relays_heard(struct swim *s, uint64_t target)
+void swim_heard_of(struct swim *s, uint64_t target)
 {
     for (uint32_t i = 0; i < SWIM_RELAYS; i++) {
         if (s->relays[i].target != target)
@@ -139,7 +139,7 @@ void swim_heard(struct swim *s, uint32_t number, sleet_time now)
     if (s->probe.target == number)
         s->probe.answered = true;
     if (s->relays_n)
-        relays_heard(s, m->record.node_id);
+        swim_heard_of(s, m->record.node_id);
     bool accused = m->record.status == STATUS_SUSPECT ? !s->config.lifeguard_off
                                                       : m->record.status == STATUS_DEAD;
     if (!accused || time_since(s->now, m->told) < s->config.period)

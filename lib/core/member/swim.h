@@ -84,6 +84,7 @@ struct swim {
     uint32_t n, live;            /* members; of them alive or suspect; this node counts */
     uint32_t refused;            /* for want of room */
     uint32_t digest;             /* of the live ones */
+    bool mesh;                   /* set by the caller: it asks every member each period by itself */
     uint32_t health;             /* Lifeguard's multiplier - 1, 0 is well */
     uint16_t *by_id;             /* n numbers by ascending node id */
     uint16_t *order;             /* n - 1 numbers, the order of probes */
@@ -189,6 +190,7 @@ void swim_news(struct swim *, uint32_t member);
 void swim_answer_table(struct swim *, uint32_t from, const struct wire_members *);
 void swim_take_table(struct swim *, uint32_t from, const struct wire_members *, bool news);
 void swim_sync(struct swim *);
+void swim_heard_of(struct swim *, uint64_t target); /* whoever asked is answered */
 void swim_order(struct swim *, uint32_t to, uint8_t kind, uint32_t sequence, uint64_t subject);
 static inline bool swim_live(const struct swim_member *m)
 {

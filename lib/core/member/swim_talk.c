@@ -106,7 +106,12 @@ static void take_probe(struct swim *s, uint32_t from, const struct wire_members 
                              .until = s->now};
     if (target == SWIM_NONE || target == SWIM_SELF)
         return; /* refused when the timers are looked at */
-    sleet_duration wait = s->members[target].patience;
+    const struct swim_member *m = &s->members[target];
+    if (s->mesh && !time_is_never(m->heard) && time_since(s->now, m->heard) < s->config.period) {
+        swim_heard_of(s, m->record.node_id);
+        return;
+    }
+    sleet_duration wait = m->patience;
     r->until = time_add(s->now, wait > s->config.timeout ? wait : s->config.timeout);
     swim_order(s, target, 0, 0, 0);
 }
