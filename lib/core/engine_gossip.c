@@ -317,8 +317,11 @@ static void take_change(engine *e, uint32_t number)
         invite(e, number);
         return;
     }
-    if (r->record.boot_id == m->boot_id && r->record.status == STATUS_LEFT)
+    if (r->record.boot_id == m->boot_id && r->record.status == STATUS_LEFT && !m->left) {
         m->left = true;
+        for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
+            set_forget(&e->sets[i], m->node_id); /* as if it had told this node itself */
+    }
     if (m->session && ((r->record.boot_id != m->boot_id && swim_live(r)) || r->unreachable)) {
         m->told &= m->peer || r->unreachable; /* it lives anew, or has forgotten us: greet it */
         if (m->peer)
