@@ -66,7 +66,8 @@ struct member *handshake_adopt(engine *e, struct pending *p, const sleet_addr *f
     if (!m) {
         if (news(e, id))
             LOG(&e->config.log, LOG_WARN, FAULT_NONE, "member-refused", F_X("node", id),
-                F_S("reason", "no room for another member"));
+                F_S("reason", engine_admits(e, id) ? "no room for another member"
+                                                   : "it is not let in"));
         return NULL;
     }
     if (there && !addr_equal(&m->addr, from))
