@@ -8,14 +8,12 @@
 #include "base/rng.h"
 #include "round/round.h"
 
-#define CROWD SLEET_GROUP_MAX /* beyond it news of a silence takes longer */
-
-/* The silence after which a member is missing. */
+/* The silence after which a member is missing.  Where not everybody pings everybody, the news of it
+ * takes a few periods more (tests/sim/test_swim.c). */
 static sleet_duration suspicion(const struct env *e)
 {
-    uint32_t n = e->view->count;
     sleet_duration ping = e->config->ping;
-    return (n <= CROWD ? ping : ping * (n - 1) / (CROWD - 1)) * 5 / 2;
+    return (e->view->count <= SLEET_GROUP_MAX ? ping : 3 * ping) * 5 / 2;
 }
 
 /* All have noticed by then, however late: who is missing for so long is dead to those who go on. */
