@@ -50,7 +50,7 @@ gso_case() {
     ok "gso: no datagram is refused" eval '[ "$(counter a refused)" = 0 ] && [ "$(counter b refused)" = 0 ]'
     stop a b
     ok "gso: another word is refused with key and fix" \
-        eval '! "$d" --id 1 --gso on --check-config 2>"$work/r.err" && said r.err "node\.gso = \"on\": auto or off"'
+        eval '! "$d" --id 1 --gso on --check-config 2>"$work/r.err" && said r.err "node\.gso = \"on\": off or auto"'
 
     if ! "${compiler[@]}" -shared -fPIC -o "$work/nogso.so" "$src/tests/e2e/nogso.c" 2>"$work/cc.err"; then
         ok "gso: the preloaded library compiles" false

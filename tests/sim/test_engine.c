@@ -2,7 +2,7 @@
  * different paces, nodes that do not fit together, calls that are refused. */
 #include "helpers.h"
 
-#define MEAN_MAX 4096
+#define MEAN_MAX 65540
 
 static double mean[MEAN_MAX];
 
