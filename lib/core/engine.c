@@ -202,7 +202,7 @@ static void recv_data(engine *e, struct member *m, const uint8_t *body, size_t l
         group_note(e, m, s, r, (uint32_t)rank, d.group);
     if (!scatter) {
         if (rank >= 0)
-            r->lane[rank].since_summary++;
+            feedback_count(r, (uint32_t)rank);
         fate = gather_recv(s, r, &env, m, rank, &d, fragment);
     } else if (rank >= 0) {
         fate = owner_recv(s, r, &env, (uint32_t)rank, &d, fragment, e->now);

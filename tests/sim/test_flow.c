@@ -145,11 +145,12 @@ static void a_dead_peer_gets_little(void)
     CHECK(p.alive); /* nobody has said otherwise yet */
     CHECK(p.stopped);
     CHECK(p.sent - before < most_after_death());
+    before = p.sent;
     l.steps = 0;
     pass(&l, SEC(5));
     p = peer(l.cluster, 1);
     CHECK(!p.alive && !p.stopped);
-    CHECK(p.sent - before < most_after_death() + 30);
+    CHECK(p.sent - before < 100); /* pings, and what each round says of itself */
     CHECK(l.steps < 50000);
     cluster_free(l.cluster);
 }

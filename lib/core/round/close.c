@@ -90,7 +90,8 @@ static bool covers_little(const struct round *r)
     return n > 1 && (present < r->least_coverage * n || present < 1.01);
 }
 
-/* A joiner has the others' model now, and what they have averaged. */
+/* A joiner has the others' model now, of this round or with what earlier ones brought, and what they
+ * have averaged. */
 static void take_lineage(struct set *s, const struct round *r, const struct env *e)
 {
     const struct member_set *ms = view_heaviest(e->view, (uint32_t)s->handle);
@@ -132,10 +133,12 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
         return; /* set_expire() goes on */
     if (error == SLEET_OK && !r->withheld)
         held_merge(s, r);
-    bool whole = r->filled == r->due, joins = !s->established;
+    bool whole = r->filled == r->due, joins = !s->established, collected = whole, news = whole;
     if (!r->withheld)
         r->covered = coverage(s, r);
-    bool little = covers_little(r) || (joins && !whole);
+    if (joins && !whole && error == SLEET_OK && !r->withheld)
+        collected = collect_round(s, r, e, &news);
+    bool little = joins ? !news : covers_little(r);
     if (error == SLEET_OK && !r->withheld && s->apart.isolated && little) {
         withhold(s, r);
         if (!wind_up(s, r, e))
@@ -156,8 +159,10 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
         p.flags |= SLEET_PARKED;
     if (joins) {
         p.flags |= SLEET_JOINING;
-        if (whole && error == SLEET_OK && !r->withheld)
+        if (collected && error == SLEET_OK && !r->withheld)
             take_lineage(s, r, e);
+        if (s->established)
+            collect_drop(&s->collect);
     } else if (error == SLEET_OK) {
         s->weight += (1 + r->skipped) * contributors(&r->group);
     }
@@ -177,9 +182,11 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
     s->open = NULL;
     if (!s->established && set_others(s, e).joined < r->number)
         s->own_round = r->number - 1; /* nobody came, nothing was sent: be here next time */
-    for (uint32_t i = 0; i < r->group.n; i++)
-        if ((int)i != r->self && r->contributes && r->lane[i].scatter_pos < r->lane[i].share)
-            r->lane[i].summary_due = true;
+    for (uint32_t i = 0; i < r->group.n; i++) {
+        bool unsent = r->contributes && r->lane[i].scatter_pos < r->lane[i].share;
+        bool unserved = (p.flags & SLEET_DEADLINE) && r->lane[i].share;
+        r->lane[i].summary_due |= (int)i != r->self && (unsent || unserved);
+    }
     witness_choose(r, e);
     set_report(s, error, &p);
     if (error == SLEET_OK)

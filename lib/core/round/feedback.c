@@ -75,6 +75,8 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
         l->commits_final = true;
         l->final_at = now;
     }
+    uint64_t theirs = round_expand(r->number, w->sender_round);
+    l->past |= theirs > r->number || (theirs == r->number && (w->flags & SUMMARY_CLOSED));
     if (agrees && (w->flags & SUMMARY_SCATTER_HOLES))
         ask_scatter(r, l, w, m, now);
     else if (agrees && !e->config->repair_off)
@@ -102,6 +104,13 @@ static bool wants_scatter(const struct round *r, uint32_t rank)
     const struct lane *l = &r->lane[rank];
     return r->exact && !r->own.final && r->group.members[rank].contributes &&
            (r->own.over >> rank & 1) && l->in_direct + l->in_repaired < r->lane[r->self].share;
+}
+
+void feedback_count(struct round *r, uint32_t rank)
+{
+    struct lane *l = &r->lane[rank];
+    l->since_summary++;
+    l->summary_due |= r->closed && l->since_summary >= SUMMARY_EVERY; /* it does not know */
 }
 
 static bool due(const struct set *s, const struct round *r, const struct env *e, uint32_t rank,

@@ -146,6 +146,16 @@ bool owner_busy(const struct round *r)
     return (o->finishing && !o->final) || (takes(r) && o->taken < o->commits);
 }
 
+/* What is left is committed, and sent, from another place of the share in each round: where a round ends
+ * before all of it has left, the next ones bring the rest (collect.c).  The steps are of the golden
+ * section, so that few rounds cover all. */
+static uint32_t swept(const struct round *r, uint32_t i)
+{
+    uint64_t share = r->lane[r->self].share;
+    uint64_t turn = r->number * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+    return i < share ? (uint32_t)((i + (turn * share >> 32)) % share) : i;
+}
+
 /* Commit what is left of the share, a slice a call. */
 static void finish(struct set *s, struct round *r, const struct env *e)
 {
@@ -155,7 +165,7 @@ static void finish(struct set *s, struct round *r, const struct env *e)
         return;
     o->finishing = true;
     for (uint32_t i = 0; i < SLICE_FRAGMENTS && o->sweep < numbers; i++)
-        commit(s, r, e, o->sweep++);
+        commit(s, r, e, swept(r, o->sweep++));
     if (o->sweep < numbers)
         return;
     o->final = true;

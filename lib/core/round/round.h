@@ -78,6 +78,7 @@ struct lane {
     uint32_t since_summary;
     uint32_t gather_whole, scatter_whole; /* nothing is missing before this number */
     bool summary_due, holes_due;
+    bool past; /* it is past the round and has no use for commits, which would hold up those of the next */
 };
 
 /* A commit held: whose, of whom (bits into round.people), how heavy; weight 0: none. */
@@ -152,6 +153,13 @@ struct apart {
     sleet_time look_at;
 };
 
+/* What a joiner has of the job's model so far; collect.c. */
+struct collect {
+    uint64_t *have; /* fragments; NULL: none */
+    uint32_t n;     /* of them */
+    uint64_t round, lineage;
+};
+
 struct set {
     bool used, attached, established;
     uint8_t announced; /* attached and established as last told to the others; SET_UNTOLD:
@@ -168,6 +176,7 @@ struct set {
     int handle;
     struct budget budget;
     struct clip clip;
+    struct collect collect;
     struct round *ring[ROUNDS_RING];
     struct round *open;
     struct group known[KNOWN_GROUPS]; /* ring */
@@ -234,6 +243,12 @@ void set_join_served(struct set *, struct round *, const struct env *, sleet_tim
 void set_withdraw(struct set *, const struct env *, sleet_time now);
 void set_drop_pending(struct set *);
 sleet_time set_pending_deadline(const struct set *);
+
+/* ---- collect.c: a joiner's model, brought by more than one round */
+/* Count in what a round has brought that was not complete.  True when nothing of the model is
+ * missing any more; *news: there was more than in the round before. */
+bool collect_round(struct set *, const struct round *, const struct env *, bool *news);
+void collect_drop(struct collect *);
 
 /* ---- apart.c: members cut apart, and lineages that meet */
 /* See who is there and draw the conclusions; cheap where nothing has changed. */
@@ -355,6 +370,8 @@ bool held_put(struct set *, struct round *, const struct env *, uint32_t fragmen
 void held_merge(struct set *, struct round *);
 
 /* ---- feedback.c */
+/* A commit has come from that member. */
+void feedback_count(struct round *, uint32_t rank);
 void feedback_recv(struct set *, struct round *, const struct env *, uint32_t rank,
                    const struct wire_summary *, sleet_time now);
 /* The next summary due to `rank`, encoded into `out`; 0 if none. */

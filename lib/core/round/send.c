@@ -15,7 +15,7 @@ static bool scatter_open(const struct round *r)
 bool round_has_data(const struct round *r, uint32_t rank)
 {
     const struct lane *l = &r->lane[rank];
-    return l->gather_pos < r->own.commits || l->repairs ||
+    return (!l->past && (l->gather_pos < r->own.commits || l->repairs)) ||
            (scatter_open(r) && (l->scatter_pos < l->share || l->scatter_repairs));
 }
 
@@ -99,7 +99,7 @@ static size_t next_repair(struct set *s, struct round *r, const struct env *e, u
 {
     struct lane *l = &r->lane[rank];
     uint32_t mine = r->lane[r->self].share;
-    if (l->repairs) {
+    if (l->repairs && !l->past) {
         uint32_t i = (uint32_t)bitmap_next(l->repair, l->repair_pos, mine);
         if (i == mine) /* from the start again */
             i = (uint32_t)bitmap_next(l->repair, 0, mine);
@@ -125,6 +125,8 @@ size_t round_fill(struct set *s, struct round *r, const struct env *e, uint32_t 
                   uint64_t counter, sleet_time now)
 {
     struct lane *l = &r->lane[rank];
+    if (l->past)
+        l->gather_pos = r->own.commits;
     if (l->gather_pos < r->own.commits) {
         uint32_t number = r->own.order[l->gather_pos++];
         l->summary_due |= gather_sent(r, e, rank);

@@ -175,6 +175,7 @@ void set_fini(struct set *s)
     set_drop_pending(s);
     common_fini(&s->apart.common);
     clip_fini(&s->clip);
+    collect_drop(&s->collect);
     layout_fini(&s->layout);
     memset(s, 0, sizeof *s);
 }
