@@ -23,7 +23,7 @@ static bool fail(const char *why)
 static bool take_word(struct keygen *g, int argc, char **argv, int *i)
 {
     const char *word = argv[*i];
-    for (int k = 0; k < KEYFILE_KINDS; k++) {
+    for (unsigned k = 0; k < KEYFILE_KINDS; k++) {
         size_t n = strlen(keyfile_name(k));
         if (strncmp(word, "--", 2) != 0 || strncmp(word + 2, keyfile_name(k), n) != 0 ||
             (word[2 + n] && word[2 + n] != '='))
@@ -117,11 +117,11 @@ int keygen_main(int argc, char **argv, bool json)
         fail("--show changes nothing, so --force has no meaning with it");
         return CTL_USAGE;
     }
-    for (int k = 0; k < KEYFILE_KINDS; k++)
+    for (unsigned k = 0; k < KEYFILE_KINDS; k++)
         any |= g.wanted[k];
     g.wanted[KEYFILE_NODE] |= !any;
     cJSON *root = cJSON_CreateObject();
-    for (int k = 0; ok && k < KEYFILE_KINDS; k++) {
+    for (unsigned k = 0; ok && k < KEYFILE_KINDS; k++) {
         if (!g.wanted[k])
             continue;
         ok = obtain(&g, k, path, key);

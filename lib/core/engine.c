@@ -288,11 +288,11 @@ static void recv_in_session(engine *e, struct member *m, const struct wire_heade
         state_recv(e, m, body, len);
         return;
     case WIRE_NOTICE:
-        if (e->gate) {
+        if (e->gate)
             notice_recv(e, m, body, len);
-            return;
-        } /* without security nobody's orders are taken */
-        /* fall through */
+        else
+            e->counters.foreign++; /* without security nobody's orders are taken */
+        return;
     default:
         e->counters.foreign++;
     }

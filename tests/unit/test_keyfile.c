@@ -50,7 +50,7 @@ static void comes_back(void)
     struct stat st;
     if (!scene_open(&s))
         return;
-    for (int k = 0; k < KEYFILE_KINDS; k++) {
+    for (unsigned k = 0; k < KEYFILE_KINDS; k++) {
         CHECK(keyfile_create(k, s.path, s.key, why));
         CHECK(stat(s.path, &st) == 0 && (st.st_mode & 07777) == 0600);
         CHECK(reads(&s, k, out, why));

@@ -22,7 +22,7 @@ static void text_and_back(void)
 
 static void only_64_lower_case_digits(void)
 {
-    static const char *const wrong[] = {"", "7", SECRET "0", SECRET "\n", " " SECRET,
+    static const char *const wrong[] = {"", "7", (SECRET "0"), (SECRET "\n"), (" " SECRET),
         "7G076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a",
         "77076D0A7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a"};
     uint8_t key[KEY_BYTES] = {1}, before[KEY_BYTES] = {1};
