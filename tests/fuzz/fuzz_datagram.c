@@ -1,23 +1,11 @@
 /* Any bytes as a datagram, as the body of one with a right tag, and as a frame
  * of every type.  Accepted frames must encode to the bytes they came from. */
+#include "again.h"
 #include "base/bytes.h"
 #include "wire/notice.h"
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void same(const uint8_t *a, size_t n, const uint8_t *b, size_t m)
-{
-    if (n != m || memcmp(a, b, n) != 0)
-        abort();
-}
-
-#define AGAIN(name)                                                                          \
-    do {                                                                                     \
-        struct wire_##name m;                                                                \
-        if (wire_##name##_decode(&m, p, n) == SLEET_OK)                                      \
-            same(p, n, out, wire_##name##_encode(out, sizeof(out), &m));                     \
-    } while (0)
 
 static void try_frame(uint8_t type, const uint8_t *p, size_t n)
 {

@@ -1,6 +1,7 @@
 /* Any bytes as a frame of state transfer: accepted ones must encode to the bytes they came
  * from.  Then the same bytes as what a donor, a joiner and a keeper of blobs are sent, each
  * a part of its own: they stay within their bounds. */
+#include "again.h"
 #include "base/bytes.h"
 #include "state/state.h"
 #include <stdlib.h>
@@ -10,27 +11,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define SET 0x11223344u
 #define STATE_BYTES (3 * 65536 + 50)
 
-static void same(const uint8_t *a, size_t n, const uint8_t *b, size_t m)
-{
-    if (n != m || memcmp(a, b, n) != 0)
-        abort();
-}
-
-#define AGAIN(name)                                                                          \
-    do {                                                                                     \
-        struct wire_state_##name m;                                                          \
-        if (wire_state_##name##_decode(&m, p, n) == SLEET_OK)                                \
-            same(p, n, out, wire_state_##name##_encode(out, sizeof out, &m));                \
-    } while (0)
-
 static void try_frame(const uint8_t *p, size_t n)
 {
     static uint8_t out[WIRE_BODY_MAX];
-    AGAIN(query);
-    AGAIN(info);
-    AGAIN(want);
-    AGAIN(data);
-    AGAIN(none);
+    AGAIN(state_query);
+    AGAIN(state_info);
+    AGAIN(state_want);
+    AGAIN(state_data);
+    AGAIN(state_none);
 }
 
 static uint8_t *state_bytes(void)
