@@ -16,11 +16,10 @@ if [ -z "${SLEET_INSIDE:-}" ]; then
 fi
 . "$(dirname "$0")/lib.sh" addresses sleetd sleetctl mismatch
 
-# ---- the network: a's side here, b's in the namespace of a sleeping process ----------------
+# ---- the network: a's side here, b's in the namespace of a process that holds it ------------
 
-keep other unshare -n sleep 3600
-own=$(readlink /proc/self/ns/net)
-until_true 5 eval '[ "$(readlink /proc/${pid[other]}/ns/net)" != "$own" ]' || exit 1
+keep other unshare -n sh -c 'echo there; exec tail -f /dev/null'
+until_true 5 said other.out '^there$' || exit 1
 there=(nsenter -t "${pid[other]}" -n)
 ip link set lo up
 "${there[@]}" ip link set lo up
