@@ -171,19 +171,13 @@ part_fuzz() {
 
 # 1,000 nodes in one process: the time it took and the most memory it held, below 3 GiB.
 part_scale() {
-    local pid kib=0 now status begun=$SECONDS
-    "$build/sleet-sim" --nodes 1000 --elements 2000 --rounds 10 &
-    pid=$!
-    while kill -0 $pid 2>/dev/null; do
-        now=$(awk '/^VmHWM/ { print $2 }' /proc/$pid/status 2>/dev/null)
-        kib=${now:-$kib}
-        [ $((SECONDS - begun)) -lt 900 ] || kill $pid
-        sleep 0.2
-    done
-    wait $pid
+    local user system kib status
+    [ -x /usr/bin/time ] || { echo "scale: GNU time is missing (Debian: time)"; return 77; }
+    /usr/bin/time -o "$state/scale.times" -f '%U %S %M' \
+        timeout -k 10 900 "$build/sleet-sim" --nodes 1000 --elements 2000 --rounds 10
     status=$?
-    times >"$state/scale.times"
-    echo "1000 nodes: processor time (user, system) $(tail -n 1 "$state/scale.times"), $((kib / 1024)) MiB at most"
+    read -r user system kib < <(tail -n 1 "$state/scale.times")
+    echo "1000 nodes: processor time $user s, of the system $system s, $((kib / 1024)) MiB at most"
     [ $status -eq 0 ] && [ "$kib" -gt 0 ] && [ "$kib" -lt $((3 << 20)) ]
 }
 
