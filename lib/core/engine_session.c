@@ -105,7 +105,7 @@ void session_recv_hello(engine *e, struct member *m, const struct wire_header *h
         return;
     }
     e->counters.accepted++;
-    struct member *other = view_by_id(&e->view, h.node_id);
+    struct member *other = m->node_id == h.node_id ? m : view_by_id(&e->view, h.node_id);
     if (other && other != m && (other->boot_id == h.boot_id || e->config.open_join)) {
         gossip_merge(e, m, other); /* and the greeting begins again from there */
         return;

@@ -8,6 +8,8 @@
 #include "base/rng.h"
 #include "round/round.h"
 
+#define LOOK_GAP MS(100) /* between two looks at all members, beyond a group's number */
+
 /* The silence after which a member is missing.  Where not everybody pings everybody, the news of it
  * takes a few periods more (tests/sim/test_swim.c). */
 static sleet_duration suspicion(const struct env *e)
@@ -150,9 +152,15 @@ void set_look(struct set *s, const struct env *e, sleet_time now)
 {
     struct apart *a = &s->apart;
     uint64_t lineage = s->established ? s->lineage : 0;
-    if (!s->attached || (a->looked && a->generation == e->view->generation &&
-                         a->lineage == lineage && time_before(now, a->look_at)))
+    bool news = !a->looked || a->generation != e->view->generation || a->lineage != lineage;
+    if (!s->attached || (!news && time_before(now, a->look_at)))
         return;
+    if (a->looked && a->lineage == lineage && e->view->count > SLEET_GROUP_MAX &&
+        time_before(now, time_add(a->looked_at, LOOK_GAP)) && time_before(now, a->look_at)) {
+        a->look_at = time_min(a->look_at, time_add(a->looked_at, LOOK_GAP));
+        return; /* where there are many something always changes */
+    }
+    a->looked_at = now;
     look_around(s, e);
     common_settle(&a->common, now);
     judge(s, e, now);

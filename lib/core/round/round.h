@@ -150,7 +150,7 @@ struct apart {
     bool looked;                  /* at this view, with this lineage, and need not before look_at */
     uint32_t generation;
     uint64_t lineage;
-    sleet_time look_at;
+    sleet_time look_at, looked_at;
 };
 
 /* What a joiner has of the job's model so far; collect.c. */
