@@ -49,22 +49,38 @@ static void forget(struct definition *def)
     *def = (struct definition){0};
 }
 
+/* The number of an optional word; 0, the default, where it is missing or "-"; -1: unknown. */
+static int choice(const struct call *a, int i, int (*of)(const char *))
+{
+    if (a->argc <= i || strcmp(a->argv[i], "-") == 0)
+        return 0;
+    int value = of(a->argv[i]);
+    return value ? value : -1;
+}
+
 static void do_set(const struct call *a)
 {
     struct definition *def = &a->c->def;
     forget(def);
-    if (strcmp(a->argv[1], "model") != 0 || !control_decode(def->name, a->argv[0])) {
-        forget(def);
-        command_fail(a->c, SLEET_EINVAL, "set NAME model: bad name or payload");
+    def->kind = kind_resolved((struct set_kind){
+        .payload = (sleet_payload)payload_of(a->argv[1]),
+        .estimator = (sleet_estimator)choice(a, 2, estimator_of),
+        .update = (sleet_update)choice(a, 3, update_of),
+        .exchange = (sleet_exchange)choice(a, 4, exchange_of)});
+    const char *why = kind_refuse(&def->kind);
+    if (!why && control_decode(def->name, a->argv[0])) {
+        control_say(a->c, "200 ok");
         return;
     }
-    control_say(a->c, "200 ok");
+    forget(def);
+    command_fail(a->c, SLEET_EINVAL, why ? why : "set NAME PAYLOAD: bad name");
 }
 
 static void do_tensor(const struct call *a)
 {
     struct definition *def = &a->c->def;
-    engine_tensor t = {.dtype = (sleet_dtype)control_dtype_of(a->argv[1])};
+    engine_tensor t = {.dtype = (sleet_dtype)control_dtype_of(a->argv[1]),
+                       .codec = (sleet_codec)choice(a, 3, codec_of)};
     if (!def->name[0]) {
         command_fail(a->c, SLEET_ESTATE, "tensor: say `set` first");
         return;
@@ -72,6 +88,11 @@ static void do_tensor(const struct call *a)
     if (!control_decode(t.name, a->argv[0]) || !t.dtype ||
         !command_number(a->argv[2], ELEMENTS_MAX, &t.count)) {
         command_fail(a->c, SLEET_EINVAL, "tensor NAME DTYPE COUNT: bad name, dtype or count");
+        return;
+    }
+    const char *why = t.codec ? kind_refuse_codec(&def->kind, t.dtype, (int)t.codec) : NULL;
+    if (why) {
+        command_fail(a->c, SLEET_EINVAL, why);
         return;
     }
     if (def->count == SLEET_TENSORS_MAX) {
@@ -144,7 +165,7 @@ static bool register_set(const struct call *a, const struct definition *def)
                         (int)k->slots[i].owner->pid, def->name);
             return false;
         }
-    int handle = engine_register(k->d->engine, def->name, SLEET_MODEL, def->tensors, def->count,
+    int handle = engine_register(k->d->engine, def->name, def->kind, def->tensors, def->count,
                                  k->d->now);
     if (handle < 0 || handle >= ENGINE_SETS_MAX) {
         command_fail(a->c, handle < 0 ? handle : SLEET_ELIMIT, NULL);
@@ -372,8 +393,8 @@ static const struct {
     {"order", 1, 1, orders_do_order, PLAIN},
     {"orders", 0, 0, orders_do_show, REPORT},
     {"quit", 0, 0, do_quit, PLAIN},
-    {"set", 2, 2, do_set, PLAIN},
-    {"tensor", 3, 3, do_tensor, PLAIN},
+    {"set", 2, 5, do_set, PLAIN},
+    {"tensor", 3, 4, do_tensor, PLAIN},
     {"register", 0, 0, do_register, PLAIN},
     {"start", 7, 7, do_start, PLAIN},
     {"cancel", 1, 1, do_cancel, PLAIN},

@@ -18,6 +18,7 @@
 /* A set being defined by `set` and `tensor`. */
 struct definition {
     char name[SLEET_NAME_MAX + 1]; /* "": none */
+    struct set_kind kind;
     engine_tensor *tensors;
     uint32_t count, cap;
     uint64_t half; /* bytes of the send buffers */

@@ -86,14 +86,51 @@ typedef enum sleet_dtype {
 
 /* What is averaged.  X(name, value, text)
  * model: absolute values; the result is the weighted mean of what arrived, and
- * elements nobody delivered keep the caller's own value (RPS, arXiv 1810.07766). */
-#define SLEET_PAYLOAD_MAP(X) X(SLEET_MODEL, 1, "model")
+ * elements nobody delivered keep the caller's own value (RPS, arXiv 1810.07766).
+ * The others are added to a model by their callers, in whom nobody else has a say: elements nobody
+ * delivered are 0.  delta: the way of some local steps; gradient: of one batch;
+ * pseudo-gradient: the way back, for an outer optimizer (DiLoCo, arXiv 2311.08105). */
+#define SLEET_PAYLOAD_MAP(X)                                                                \
+    X(SLEET_MODEL, 1, "model")                                                              \
+    X(SLEET_DELTA, 2, "delta")                                                              \
+    X(SLEET_GRADIENT, 3, "gradient")                                                        \
+    X(SLEET_PSEUDO_GRADIENT, 4, "pseudo-gradient")
 
 typedef enum sleet_payload {
 #define SLEET_X(name, value, text) name = value,
     SLEET_PAYLOAD_MAP(SLEET_X)
 #undef SLEET_X
 } sleet_payload;
+
+/* How contributions that did not arrive count.  X(name, value, text)
+ * ratio: the mean of those that did.  expected: each over its link's arrival rate, the sum over
+ * the weight of all: unbiased, also where nodes hold different kinds of data.  carry: the sum
+ * over the weight of all, and what is missing goes into the sender's next contribution. */
+#define SLEET_ESTIMATOR_MAP(X)                                                              \
+    X(SLEET_RATIO, 1, "ratio") X(SLEET_EXPECTED, 2, "expected") X(SLEET_CARRY, 3, "carry")
+
+/* What the caller does with the result.  X(name, value, text)
+ * linear: adds multiples of it (SGD, momentum): a part that comes a round late is as good.
+ * nonlinear: more than that (Adam, clipping by a norm, loss scaling): it needs all of it at once. */
+#define SLEET_UPDATE_MAP(X) X(SLEET_LINEAR, 1, "linear") X(SLEET_NONLINEAR, 2, "nonlinear")
+
+/* Which half of a round takes place.  X(name, value, text)
+ * all-reduce: both.  reduce-scatter: each owner gets the average of its share.  all-gather: each
+ * owner hands out its own values of its share.  In the last two owners stay the same while the members do. */
+#define SLEET_EXCHANGE_MAP(X)                                                               \
+    X(SLEET_ALL_REDUCE, 1, "all-reduce")                                                    \
+    X(SLEET_REDUCE_SCATTER, 2, "reduce-scatter")                                            \
+    X(SLEET_ALL_GATHER, 3, "all-gather")
+
+/* How values become bytes on the way.  X(name, value, text); docs/protocol.md, "Codecs". */
+#define SLEET_CODEC_MAP(X) X(SLEET_CODEC_F32, 1, "f32")
+
+#define SLEET_X(name, value, text) name = value,
+typedef enum sleet_estimator { SLEET_ESTIMATOR_MAP(SLEET_X) } sleet_estimator;
+typedef enum sleet_update { SLEET_UPDATE_MAP(SLEET_X) } sleet_update;
+typedef enum sleet_exchange { SLEET_EXCHANGE_MAP(SLEET_X) } sleet_exchange;
+typedef enum sleet_codec { SLEET_CODEC_MAP(SLEET_X) } sleet_codec;
+#undef SLEET_X
 
 typedef struct sleet sleet;         /* a connection to the local daemon */
 typedef struct sleet_set sleet_set; /* tensors that are averaged together */
@@ -141,7 +178,7 @@ SLEET_API int sleet_wait_nodes(sleet_set *set, uint32_t nodes, int64_t wait_ns);
 
 /* ---- sets and tensors -------------------------------------------------- */
 
-/* A new, empty set.  `name` is copied.  All nodes use the same name for the
+/* A new, empty set, to be averaged as sleet_set_configure() says.  `name` is copied.  All nodes use the same name for the
  * same set.  Freed by sleet_close().  Errors: EINVAL, ENOMEM, EEXIST, ELIMIT. */
 SLEET_API int sleet_set_new(sleet_set **out, sleet *ctx, const char *name, sleet_payload payload);
 
@@ -153,6 +190,23 @@ SLEET_API int sleet_set_new(sleet_set **out, sleet *ctx, const char *name, sleet
  * Errors: EINVAL, ENOMEM, EEXIST, ELIMIT, ESTATE (already registered). */
 SLEET_API int sleet_set_add(sleet_set *set, const char *name, sleet_dtype dtype, uint64_t count,
                             void *data);
+
+/* Zero-filled means defaults; set `size` to sizeof(sleet_set_options). */
+typedef struct sleet_set_options {
+    size_t size;
+    sleet_estimator estimator; /* 0: ratio; with reduce-scatter: expected */
+    sleet_update update;       /* 0: linear */
+    sleet_exchange exchange;   /* 0: all-reduce */
+} sleet_set_options;
+
+/* Say how the set is averaged, before it is registered; equal on all nodes.
+ * Errors: EINVAL (the detail says which two do not go together), ESTATE. */
+SLEET_API int sleet_set_configure(sleet_set *set, const sleet_set_options *options);
+
+/* Choose how tensor `index` travels, before the set is registered; equal on all nodes.  0, the
+ * default: f32.  State (f32-state) travels as f32.
+ * Errors: EINVAL, ESTATE. */
+SLEET_API int sleet_set_codec(sleet_set *set, uint32_t index, sleet_codec codec);
 
 /* Hand the set to the daemon and map the shared buffers.  From here on this
  * process is the node's one contributor to the set.

@@ -3,6 +3,7 @@
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
 #include "client/protocol.h"
+#include "tensor/kind.h"
 #include <stdarg.h>
 
 #define CLIENT_REPLY_NS INT64_C(5000000000)  /* longest wait for a reply */
@@ -12,6 +13,7 @@
 struct tensor {
     char name[SLEET_NAME_MAX + 1];
     sleet_dtype dtype;
+    sleet_codec codec;     /* 0: the default */
     uint64_t count, bytes; /* elements, bytes */
     uint64_t offset;       /* bytes from the start of the send half */
     void *data;            /* the caller's, or NULL */
@@ -21,7 +23,7 @@ struct sleet_set {
     sleet *ctx;
     sleet_set *next;
     char name[SLEET_NAME_MAX + 1];
-    sleet_payload payload;
+    struct set_kind kind;
     struct tensor *tensors;
     uint32_t count, cap;
     int handle; /* -1: not registered */

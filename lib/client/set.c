@@ -19,8 +19,9 @@ int sleet_set_new(sleet_set **out, sleet *ctx, const char *name, sleet_payload p
         return SLEET_EINVAL;
     if (!name_ok(name))
         return client_fail(ctx, SLEET_EINVAL, "a set's name has 1 to %d bytes", SLEET_NAME_MAX);
-    if (payload != SLEET_MODEL)
-        return client_fail(ctx, SLEET_EINVAL, "set %s: unknown payload %d", name, (int)payload);
+    struct set_kind kind = kind_resolved((struct set_kind){.payload = payload});
+    if (kind_refuse(&kind))
+        return client_fail(ctx, SLEET_EINVAL, "set %s: %s", name, kind_refuse(&kind));
     for (const sleet_set *s = ctx->sets; s; s = s->next)
         if (strcmp(s->name, name) == 0)
             return client_fail(ctx, SLEET_EEXIST, "set %s exists already", name);
@@ -29,7 +30,7 @@ int sleet_set_new(sleet_set **out, sleet *ctx, const char *name, sleet_payload p
         return client_fail(ctx, SLEET_ENOMEM, "out of memory");
     set->ctx = ctx;
     strcpy(set->name, name);
-    set->payload = payload;
+    set->kind = kind;
     set->handle = -1;
     set->next = ctx->sets;
     ctx->sets = set;
@@ -73,6 +74,42 @@ int sleet_set_add(sleet_set *set, const char *name, sleet_dtype dtype, uint64_t 
     return SLEET_OK;
 }
 
+int sleet_set_configure(sleet_set *set, const sleet_set_options *in)
+{
+    sleet_set_options o = {0};
+    if (!set)
+        return SLEET_EINVAL;
+    sleet *ctx = set->ctx;
+    if (!in || in->size < sizeof(size_t) || in->size > sizeof o)
+        return client_fail(ctx, SLEET_EINVAL, "sleet_set_options.size is not %zu", sizeof o);
+    if (set->handle >= 0)
+        return client_fail(ctx, SLEET_ESTATE, "set %s is registered already", set->name);
+    memcpy(&o, in, in->size);
+    struct set_kind kind =
+        kind_resolved((struct set_kind){set->kind.payload, o.estimator, o.update, o.exchange});
+    const char *why = kind_refuse(&kind);
+    if (why)
+        return client_fail(ctx, SLEET_EINVAL, "set %s: %s", set->name, why);
+    set->kind = kind;
+    return SLEET_OK;
+}
+
+int sleet_set_codec(sleet_set *set, uint32_t index, sleet_codec codec)
+{
+    if (!set)
+        return SLEET_EINVAL;
+    if (index >= set->count)
+        return client_fail(set->ctx, SLEET_EINVAL, "set %s has no tensor %u", set->name, index);
+    if (set->handle >= 0)
+        return client_fail(set->ctx, SLEET_ESTATE, "set %s is registered already", set->name);
+    struct tensor *t = &set->tensors[index];
+    const char *why = codec ? kind_refuse_codec(&set->kind, t->dtype, (int)codec) : NULL;
+    if (why)
+        return client_fail(set->ctx, SLEET_EINVAL, "set %s, tensor %s: %s", set->name, t->name, why);
+    t->codec = codec;
+    return SLEET_OK;
+}
+
 /* Map the descriptor that came with the reply "HANDLE BYTES". */
 static int map_shared(sleet_set *set, const char *text)
 {
@@ -109,11 +146,14 @@ int sleet_set_register(sleet_set *set)
         return client_fail(ctx, SLEET_EINVAL, "set %s has no tensors", set->name);
     int64_t until = client_now() + CLIENT_REPLY_NS;
     control_encode(name, set->name);
-    int error = client_call(ctx, until, text, "set %s model", name);
+    int error = client_call(ctx, until, text, "set %s %s %s %s %s", name,
+                            payload_text((int)set->kind.payload), estimator_text((int)set->kind.estimator),
+                            update_text((int)set->kind.update), exchange_text((int)set->kind.exchange));
     for (uint32_t i = 0; i < set->count && !error; i++) {
         control_encode(name, set->tensors[i].name);
-        error = client_call(ctx, until, text, "tensor %s %s %" PRIu64, name,
-                            control_dtype_text(set->tensors[i].dtype), set->tensors[i].count);
+        error = client_call(ctx, until, text, "tensor %s %s %" PRIu64 " %s", name,
+                            control_dtype_text(set->tensors[i].dtype), set->tensors[i].count,
+                            set->tensors[i].codec ? codec_text((int)set->tensors[i].codec) : "-");
     }
     if (!error)
         error = client_call(ctx, client_now() + CLIENT_REPLY_NS + (int64_t)set->half, text,

@@ -17,6 +17,7 @@
 #include "base/config.h"
 #include "base/stats.h"
 #include "sleet.h"
+#include "tensor/kind.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -61,13 +62,14 @@ void engine_expire(engine *, sleet_time now);
 typedef struct {
     char name[SLEET_NAME_MAX + 1];
     sleet_dtype dtype;
-    uint64_t count; /* elements */
+    sleet_codec codec; /* 0: the default */
+    uint64_t count;    /* elements */
 } engine_tensor;
 
 /* Make a set known with its local contributor.  Arrays are copied.  Returns a
  * set handle >= 0 that stays the same when the same set is registered again
  * after engine_detach(), or SLEET_EINVAL, ELIMIT, ENOMEM, EBUSY. */
-int engine_register(engine *, const char *name, sleet_payload, const engine_tensor *, uint32_t n,
+int engine_register(engine *, const char *name, struct set_kind, const engine_tensor *, uint32_t n,
                     sleet_time now);
 
 /* The trainer of `set` is gone or done.  Its buffers are not touched again. */

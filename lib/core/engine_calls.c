@@ -26,18 +26,13 @@ struct set *engine_set_by_hash(engine *e, uint32_t hash)
     return NULL;
 }
 
-static int layout_from(struct layout *l, const char *name, sleet_payload payload,
+static int layout_from(struct layout *l, const char *name, struct set_kind kind,
                        const engine_tensor *t, uint32_t n)
 {
-    const char *names[SLEET_TENSORS_MAX];
-    sleet_dtype dtypes[SLEET_TENSORS_MAX];
-    uint64_t counts[SLEET_TENSORS_MAX];
-    for (uint32_t i = 0; i < n; i++) {
-        names[i] = t[i].name;
-        dtypes[i] = t[i].dtype;
-        counts[i] = t[i].count;
-    }
-    return layout_init(l, name, payload, names, dtypes, counts, n);
+    struct tensor_spec specs[SLEET_TENSORS_MAX];
+    for (uint32_t i = 0; i < n; i++)
+        specs[i] = (struct tensor_spec){t[i].name, t[i].dtype, t[i].codec, t[i].count};
+    return layout_init(l, name, kind, specs, n);
 }
 
 static void forget_set(engine *e, struct set *s)
@@ -78,13 +73,13 @@ static sleet_duration on_the_wire(const engine *e, const struct layout *l)
     return seconds < 3600 ? (sleet_duration)(seconds * 1e9) : SEC(3600);
 }
 
-int engine_register(engine *e, const char *name, sleet_payload payload, const engine_tensor *t,
+int engine_register(engine *e, const char *name, struct set_kind kind, const engine_tensor *t,
                     uint32_t n, sleet_time now)
 {
     struct layout l;
     if (!e || !name || !t || n == 0 || n > SLEET_TENSORS_MAX)
         return n > SLEET_TENSORS_MAX ? SLEET_ELIMIT : SLEET_EINVAL;
-    int err = layout_from(&l, name, payload, t, n);
+    int err = layout_from(&l, name, kind, t, n);
     if (err != SLEET_OK)
         return err;
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)

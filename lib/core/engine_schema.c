@@ -2,20 +2,32 @@
 #include "engine_internal.h"
 #include <string.h>
 
+static void kind_put(uint8_t out[static 4], const struct set_kind *k)
+{
+    out[0] = (uint8_t)k->payload;
+    out[1] = (uint8_t)k->estimator;
+    out[2] = (uint8_t)k->update;
+    out[3] = (uint8_t)k->exchange;
+}
+
+static void entry_put(struct wire_tensor *out, const struct tensor *t)
+{
+    out->count = t->count;
+    out->dtype = (uint8_t)t->dtype;
+    out->codec = (uint8_t)t->codec;
+    memcpy(out->name, t->name, sizeof out->name);
+}
+
 void schema_offer(engine *e, struct member *m, struct set *s, uint16_t first)
 {
     uint8_t body[1184];
     struct wire_schema w = {.set = s->layout.hash,
                             .tensors = (uint16_t)s->layout.n,
-                            .first = first,
-                            .payload = (uint8_t)s->layout.payload};
+                            .first = first};
+    kind_put(w.kind, &s->layout.kind);
     memcpy(w.name, s->layout.name, sizeof w.name);
-    for (uint32_t i = first; i < s->layout.n && w.n < 16; i++) {
-        struct wire_tensor *t = &w.entries[w.n++];
-        t->count = s->layout.tensors[i].count;
-        t->dtype = (uint8_t)s->layout.tensors[i].dtype;
-        memcpy(t->name, s->layout.tensors[i].name, sizeof t->name);
-    }
+    for (uint32_t i = first; i < s->layout.n && w.n < 16; i++)
+        entry_put(&w.entries[w.n++], &s->layout.tensors[i]);
     size_t len = wire_schema_encode(body, sizeof body, &w);
     if (len)
         outbox_put(e, &m->addr, (uint32_t)(m - e->members), m->peer_index, WIRE_SCHEMA, body, len);
@@ -23,7 +35,8 @@ void schema_offer(engine *e, struct member *m, struct set *s, uint16_t first)
 
 static bool same_tensor(const struct wire_tensor *a, const struct tensor *b)
 {
-    return a->count == b->count && a->dtype == (uint8_t)b->dtype && strcmp(a->name, b->name) == 0;
+    return a->count == b->count && a->dtype == (uint8_t)b->dtype && a->codec == (uint8_t)b->codec &&
+           strcmp(a->name, b->name) == 0;
 }
 
 static char *text_add(char *at, char *end, const char *s)
@@ -44,37 +57,74 @@ static char *text_u64(char *at, char *end, uint64_t v)
     return text_add(at, end, d);
 }
 
+static char *text_tensor(char *at, char *end, const char *name, uint64_t count, int codec)
+{
+    at = text_add(at, end, name);
+    at = text_add(at, end, " of ");
+    at = text_u64(at, end, count);
+    if (codec == SLEET_CODEC_F32)
+        return at;
+    at = text_add(at, end, " as ");
+    return text_add(at, end, codec_text(codec) ? codec_text(codec) : "an unknown codec");
+}
+
+static char *text_kind(char *at, char *end, const uint8_t kind[static 4])
+{
+    const char *const words[] = {payload_text(kind[0]), estimator_text(kind[1]), update_text(kind[2]),
+                                 exchange_text(kind[3])};
+    for (int i = 0; i < 4; i++) {
+        at = text_add(at, end, i ? ", " : "");
+        at = text_add(at, end, words[i] ? words[i] : "unknown");
+    }
+    return at;
+}
+
+static void differs(engine *e, struct member *m, struct set *s, char *at)
+{
+    m->sets[s->handle].differs = true;
+    *at = 0;
+    s->schema_event = s->schema_differs = true;
+    LOG(&e->config.log, LOG_ERROR, FAULT_REMOTE, "schema-differs", F_S("text", s->schema_text));
+}
+
 /* Both sides name the first tensor in which they differ. */
 static void schemas_differ(engine *e, struct member *m, struct set *s, uint32_t index,
                            const struct wire_tensor *theirs)
 {
-    struct member_set *ms = &m->sets[s->handle];
     char *t = s->schema_text, *end = t + sizeof s->schema_text - 1;
-    if (ms->differs)
+    if (m->sets[s->handle].differs)
         return;
-    ms->differs = true;
     t = text_add(t, end, "set ");
     t = text_add(t, end, s->layout.name);
     t = text_add(t, end, ", tensor ");
     t = text_u64(t, end, index);
     t = text_add(t, end, ": here ");
-    if (index < s->layout.n) {
-        t = text_add(t, end, s->layout.tensors[index].name);
-        t = text_add(t, end, " of ");
-        t = text_u64(t, end, s->layout.tensors[index].count);
-    } else {
-        t = text_add(t, end, "none");
-    }
+    const struct tensor *ours = index < s->layout.n ? &s->layout.tensors[index] : NULL;
+    t = ours ? text_tensor(t, end, ours->name, ours->count, (int)ours->codec) : text_add(t, end, "none");
     t = text_add(t, end, ", on node ");
     t = text_u64(t, end, m->node_id);
     t = text_add(t, end, theirs ? " " : " none");
-    if (theirs) {
-        t = text_add(t, end, theirs->name);
-        t = text_add(t, end, " of ");
-        text_u64(t, end, theirs->count);
-    }
-    s->schema_event = s->schema_differs = true;
-    LOG(&e->config.log, LOG_ERROR, FAULT_REMOTE, "schema-differs", F_S("text", s->schema_text));
+    if (theirs)
+        t = text_tensor(t, end, theirs->name, theirs->count, theirs->codec);
+    differs(e, m, s, t);
+}
+
+/* Both sides name how each would average. */
+static void kinds_differ(engine *e, struct member *m, struct set *s, const uint8_t theirs[static 4])
+{
+    char *t = s->schema_text, *end = t + sizeof s->schema_text - 1;
+    uint8_t ours[4];
+    if (m->sets[s->handle].differs)
+        return;
+    kind_put(ours, &s->layout.kind);
+    t = text_add(t, end, "set ");
+    t = text_add(t, end, s->layout.name);
+    t = text_add(t, end, ": here ");
+    t = text_kind(t, end, ours);
+    t = text_add(t, end, ", on node ");
+    t = text_u64(t, end, m->node_id);
+    t = text_add(t, end, " ");
+    differs(e, m, s, text_kind(t, end, theirs));
 }
 
 void schema_recv(engine *e, struct member *m, const uint8_t *body, size_t len)
@@ -91,19 +141,23 @@ void schema_recv(engine *e, struct member *m, const uint8_t *body, size_t len)
         if (!s->used || strcmp(s->layout.name, w.name) != 0)
             continue;
         uint32_t k = 0;
+        kind_put(a.kind, &s->layout.kind);
+        if (memcmp(a.kind, w.kind, sizeof a.kind) != 0) {
+            a.verdict = VERDICT_KIND;
+            kinds_differ(e, m, s, w.kind);
+            continue;
+        }
         while (k < w.n && w.first + k < s->layout.n &&
                same_tensor(&w.entries[k], &s->layout.tensors[w.first + k]))
             k++;
         a.next = (uint16_t)(w.first + k);
         bool same = k == w.n && (a.next < w.tensors || s->layout.n == w.tensors);
-        a.verdict = same ? 1 : 2;
+        a.verdict = same ? VERDICT_MATCH : VERDICT_DIFFERS;
         if (!same) {
             schemas_differ(e, m, s, a.next, k < w.n ? &w.entries[k] : NULL);
             if (a.next < s->layout.n) {
                 a.n = 1;
-                a.entry.count = s->layout.tensors[a.next].count;
-                a.entry.dtype = (uint8_t)s->layout.tensors[a.next].dtype;
-                memcpy(a.entry.name, s->layout.tensors[a.next].name, sizeof a.entry.name);
+                entry_put(&a.entry, &s->layout.tensors[a.next]);
             }
         }
     }
@@ -124,8 +178,10 @@ void schema_recv_ack(engine *e, struct member *m, const uint8_t *body, size_t le
     struct set *s = engine_set_by_hash(e, a.set);
     if (!s)
         return;
-    if (a.verdict == 1 && a.next < s->layout.n)
+    if (a.verdict == VERDICT_MATCH && a.next < s->layout.n)
         schema_offer(e, m, s, a.next);
-    else if (a.verdict == 2)
+    else if (a.verdict == VERDICT_KIND)
+        kinds_differ(e, m, s, a.kind);
+    else if (a.verdict == VERDICT_DIFFERS)
         schemas_differ(e, m, s, a.next, a.n ? &a.entry : NULL);
 }

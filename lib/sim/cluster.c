@@ -18,6 +18,7 @@ struct trainer {
 struct cluster {
     sim *sim;
     uint32_t nodes, tensors;
+    struct set_kind kind;
     engine_tensor *tensor;
     uint64_t elements;
     uint64_t overdue;
@@ -59,8 +60,11 @@ static void on_event(sim *s, uint32_t node, const engine_event *e, void *arg)
         c->on_report(c, node, c->on_report_arg);
 }
 
-static bool allocate(cluster *c, const uint64_t *counts, uint32_t tensors, uint32_t state_tensors)
+static bool allocate(cluster *c, const struct sim_config *config, const uint64_t *counts,
+                     uint32_t tensors)
 {
+    c->kind = config->kind;
+    c->kind.payload = c->kind.payload ? c->kind.payload : SLEET_MODEL;
     c->tensors = tensors;
     c->tensor = calloc(tensors, sizeof *c->tensor);
     c->send = calloc(tensors, sizeof *c->send);
@@ -69,7 +73,9 @@ static bool allocate(cluster *c, const uint64_t *counts, uint32_t tensors, uint3
         return false;
     for (uint32_t i = 0; i < tensors; i++) {
         snprintf(c->tensor[i].name, sizeof c->tensor[i].name, "t%u", i);
-        c->tensor[i].dtype = i + state_tensors >= tensors ? SLEET_F32_STATE : SLEET_F32;
+        bool state = i + config->state_tensors >= tensors;
+        c->tensor[i].dtype = state ? SLEET_F32_STATE : SLEET_F32;
+        c->tensor[i].codec = state ? 0 : config->codec;
         c->tensor[i].count = counts[i];
         c->elements += counts[i];
     }
@@ -91,7 +97,7 @@ cluster *cluster_new(const struct sim_config *config, const uint64_t *counts, ui
     c->sim = sim_new(config);
     c->nodes = config->nodes;
     c->trainers = calloc(config->nodes + 1u, sizeof *c->trainers);
-    bool ok = c->sim && c->trainers && tensors > 0 && allocate(c, counts, tensors, config->state_tensors);
+    bool ok = c->sim && c->trainers && tensors > 0 && allocate(c, config, counts, tensors);
     for (uint32_t i = 0; ok && i < config->nodes; i++)
         ok = cluster_register(c, i) == SLEET_OK;
     if (!ok) {
@@ -155,7 +161,7 @@ int cluster_register(cluster *c, uint32_t node)
         return SLEET_ESTATE;
     struct trainer *t = &c->trainers[node];
     t->report = (struct cluster_report){0};
-    t->set = engine_register(e, CLUSTER_SET, SLEET_MODEL, c->tensor, c->tensors, sim_now(c->sim));
+    t->set = engine_register(e, CLUSTER_SET, c->kind, c->tensor, c->tensors, sim_now(c->sim));
     sim_kick(c->sim, node);
     return t->set < 0 ? t->set : SLEET_OK;
 }

@@ -7,6 +7,9 @@ from second_round import (ATTACHED, CLOSED, DATA_HEAD, ELEMENTS, ESTABLISHED, GA
                           SCATTER_REPAIR, SUMMARY_HEAD, WINDOW, WITNESS, Group, Round, mix, serial)
 
 
+KIND = bytes((1, 1, 1, 1))  # model, ratio, linear, all-reduce
+
+
 class Said:
     """What a member says of a set."""
 
@@ -23,9 +26,9 @@ class Set:
 
     def __init__(self, node, name, tensors, value):
         self.node, self.name, self.tensors, self.value = node, name, tensors, value
-        entries = [struct.pack("<BQ", 1, count) + tensor.encode() for tensor, count in tensors]
+        entries = [struct.pack("<BBQ", 1, 1, count) + tensor.encode() for tensor, count in tensors]
         self.ids = [xxh3(e) & 0xffffffff for e in entries]
-        self.hash = xxh3(b"\1" + name.encode() + b"\0" + b"".join(e + b"\0" for e in entries)) & 0xffffffff
+        self.hash = xxh3(KIND + name.encode() + b"\0" + b"".join(e + b"\0" for e in entries)) & 0xffffffff
         self.fragments = [(t, at, min(ELEMENTS, count - at)) for t, (_, count) in enumerate(tensors)
                           for at in range(0, count, ELEMENTS)]
         self.send = [struct.pack(f"<{n}f", *[value] * n) for _, _, n in self.fragments]
@@ -149,20 +152,23 @@ class Set:
 
     def offer(self, peer, first):
         name = self.name.encode()
-        entries = [struct.pack("<QBB", count, 1, len(t)) + t.encode() for t, count in self.tensors[first:first + 4]]
-        self.node.send(peer, 3, struct.pack("<IHHBBBB", self.hash, len(self.tensors), first, len(entries), len(name), 1, 0) + name +
+        entries = [struct.pack("<QBBB", count, 1, 1, len(t)) + t.encode() for t, count in self.tensors[first:first + 4]]
+        self.node.send(peer, 3, struct.pack("<IHHBB", self.hash, len(self.tensors), first, len(entries), len(name)) + KIND + name +
                   b"".join(entries))
 
     @staticmethod
     def entry(body, at):
-        count, dtype, length = struct.unpack_from("<QBB", body, at)
-        return (body[at + 10:at + 10 + length].decode(), count, dtype), at + 10 + length
+        count, dtype, codec, length = struct.unpack_from("<QBBB", body, at)
+        return (body[at + 11:at + 11 + length].decode(), count, dtype, codec), at + 11 + length
 
     def on_schema(self, peer, body):
-        theirs, tensors, first, n, length, _, _ = struct.unpack_from("<IHHBBBB", body)
-        at, verdict, index, own = 12 + length, 0, 0, b""
-        if body[12:at].decode() == self.name:
-            mine, verdict = [(*t, 1) for t in self.tensors], 1
+        theirs, tensors, first, n, length, kind = struct.unpack_from("<IHHBB4s", body)
+        at, verdict, index, own = 14 + length, 0, 0, b""
+        if body[14:at].decode() == self.name and kind != KIND:
+            verdict = 3
+            print("kind differs", flush=True)
+        elif body[14:at].decode() == self.name:
+            mine, verdict = [(*t, 1, 1) for t in self.tensors], 1
             for index in range(first, first + n):
                 entry, at = self.entry(body, at)
                 if index >= len(mine) or mine[index] != entry:
@@ -174,12 +180,12 @@ class Set:
             if verdict == 2:
                 print(f"schema differs at {index}", flush=True)
                 if index < len(mine):
-                    name, count, dtype = mine[index]
-                    own = struct.pack("<QBB", count, dtype, len(name)) + name.encode()
-        self.node.send(peer, 4, struct.pack("<IBBHB3x", theirs, verdict, 0, index, bool(own)) + own)
+                    name, count, dtype, codec = mine[index]
+                    own = struct.pack("<QBBB", count, dtype, codec, len(name)) + name.encode()
+        self.node.send(peer, 4, struct.pack("<IBBH4s", theirs, verdict, bool(own), index, KIND if verdict else bytes(4)) + own)
 
     def on_schema_ack(self, peer, body):
-        mine, verdict, _, index, n = struct.unpack_from("<IBBHB3x", body)
+        mine, verdict, n, index, _ = struct.unpack_from("<IBBH4s", body)
         if mine == self.hash:
             print(f"schema verdict {verdict} at {index}", *(self.entry(body, 12)[0] if n else ()), flush=True)
             if verdict == 1 and index < len(self.tensors):

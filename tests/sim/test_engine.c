@@ -342,13 +342,10 @@ static void keep_text(sim *s, uint32_t node, const engine_event *e, void *arg)
     memcpy(t->text[node], e->text, sizeof t->text[node]);
 }
 
-static void schemas_that_differ_are_named(void)
+/* Two nodes with one set each, of two definitions; what each says of the other's. */
+static void two_schemas(const struct set_kind kind[2], const engine_tensor tensors[2][3], struct texts *texts)
 {
-    engine_tensor tensors[2][3] = {
-        {{"first", SLEET_F32, 5}, {"second", SLEET_F32, 300}, {"third", SLEET_F32, 1}},
-        {{"first", SLEET_F32, 5}, {"second", SLEET_F32, 301}, {"third", SLEET_F32, 2}}};
     struct sim_config config = {.nodes = 2, .seed = test_seed(), .link = CLEAN_LINK};
-    struct texts texts = {0};
     float values[400] = {0}, result[400];
     const void *send[3] = {values, values + 5, values + 310};
     void *results[3] = {result, result + 5, result + 310};
@@ -357,21 +354,50 @@ static void schemas_that_differ_are_named(void)
     int set[2];
     sim *s = sim_new(&config);
     REQUIRE(s);
-    sim_on_event(s, keep_text, &texts);
+    *texts = (struct texts){0};
+    sim_on_event(s, keep_text, texts);
     for (uint32_t i = 0; i < 2; i++) {
-        set[i] = engine_register(sim_engine(s, i), "model", SLEET_MODEL, tensors[i], 3, sim_now(s));
+        set[i] = engine_register(sim_engine(s, i), "model", kind[i], tensors[i], 3, sim_now(s));
         CHECK(set[i] >= 0);
         sim_kick(s, i);
     }
     sim_run_until(s, time_add(sim_now(s), SEC(5)));
     for (uint32_t i = 0; i < 2; i++) {
-        CHECK_EQ(texts.count[i], 1);
-        CHECK(strstr(texts.text[i], "second") != NULL);
-        CHECK(strstr(texts.text[i], "300") && strstr(texts.text[i], "301"));
-        CHECK(!strstr(texts.text[i], "first") && !strstr(texts.text[i], "third"));
+        CHECK_EQ(texts->count[i], 1);
         CHECK_EQ(engine_start(sim_engine(s, i), set[i], &args, sim_now(s)), SLEET_ESCHEMA);
     }
     sim_free(s);
+}
+
+static const struct set_kind models[2] = {{.payload = SLEET_MODEL}, {.payload = SLEET_MODEL}};
+
+static void schemas_that_differ_are_named(void)
+{
+    static const engine_tensor tensors[2][3] = {
+        {{"first", SLEET_F32, 0, 5}, {"second", SLEET_F32, 0, 300}, {"third", SLEET_F32, 0, 1}},
+        {{"first", SLEET_F32, 0, 5}, {"second", SLEET_F32, 0, 301}, {"third", SLEET_F32, 0, 2}}};
+    struct texts texts;
+    two_schemas(models, tensors, &texts);
+    for (uint32_t i = 0; i < 2; i++) {
+        CHECK(strstr(texts.text[i], "second") != NULL);
+        CHECK(strstr(texts.text[i], "300") && strstr(texts.text[i], "301"));
+        CHECK(!strstr(texts.text[i], "first") && !strstr(texts.text[i], "third"));
+    }
+}
+
+static void kinds_that_differ_are_named(void)
+{
+    static const struct set_kind kinds[2] = {{.payload = SLEET_MODEL},
+                                             {SLEET_GRADIENT, SLEET_CARRY, SLEET_LINEAR, 0}};
+    static const engine_tensor tensors[2][3] = {
+        {{"first", SLEET_F32, 0, 5}, {"second", SLEET_F32, 0, 300}, {"third", SLEET_F32, 0, 1}},
+        {{"first", SLEET_F32, 0, 5}, {"second", SLEET_F32, 0, 300}, {"third", SLEET_F32, 0, 1}}};
+    struct texts texts;
+    two_schemas(kinds, tensors, &texts);
+    for (uint32_t i = 0; i < 2; i++) {
+        CHECK(strstr(texts.text[i], "gradient, carry, linear, all-reduce") != NULL);
+        CHECK(strstr(texts.text[i], "model, ratio, linear, all-reduce") != NULL);
+    }
 }
 
 static int start_with(cluster *c, sleet_round_options o)
@@ -389,13 +415,13 @@ static void calls_that_are_refused(void)
     REQUIRE(c);
     engine *e = sim_engine(cluster_sim(c), 0);
     sleet_time now = sim_now(cluster_sim(c));
-    engine_tensor t[2] = {{"t0", SLEET_F32, 4}, {"t1", SLEET_F32, 4}}, bad = {"", SLEET_F32, 4};
+    engine_tensor t[2] = {{"t0", SLEET_F32, 0, 4}, {"t1", SLEET_F32, 0, 4}}, bad = {"", SLEET_F32, 0, 4};
     CHECK_EQ(cluster_register(c, 0), SLEET_EBUSY);
-    CHECK_EQ(engine_register(e, "model", SLEET_MODEL, t, 2, now), SLEET_EBUSY);
-    CHECK_EQ(engine_register(e, "other", SLEET_MODEL, t, 0, now), SLEET_EINVAL);
-    CHECK_EQ(engine_register(e, "other", SLEET_MODEL, NULL, 1, now), SLEET_EINVAL);
-    CHECK_EQ(engine_register(e, "", SLEET_MODEL, t, 1, now), SLEET_EINVAL);
-    CHECK_EQ(engine_register(e, "other", SLEET_MODEL, &bad, 1, now), SLEET_EINVAL);
+    CHECK_EQ(engine_register(e, "model", (struct set_kind){.payload = SLEET_MODEL}, t, 2, now), SLEET_EBUSY);
+    CHECK_EQ(engine_register(e, "other", (struct set_kind){.payload = SLEET_MODEL}, t, 0, now), SLEET_EINVAL);
+    CHECK_EQ(engine_register(e, "other", (struct set_kind){.payload = SLEET_MODEL}, NULL, 1, now), SLEET_EINVAL);
+    CHECK_EQ(engine_register(e, "", (struct set_kind){.payload = SLEET_MODEL}, t, 1, now), SLEET_EINVAL);
+    CHECK_EQ(engine_register(e, "other", (struct set_kind){.payload = SLEET_MODEL}, &bad, 1, now), SLEET_EINVAL);
     CHECK_EQ(engine_start(e, 1, &(engine_start_args){0}, now), SLEET_EINVAL);
     cluster_free(c);
     c = ready_cluster(&config, counts, 1);
@@ -468,6 +494,7 @@ TEST_SUITE(engine) = {
     TEST(twice_as_slow_stays_in_the_same_rounds),
     TEST(frozen_ten_seconds_comes_back),
     TEST(schemas_that_differ_are_named),
+    TEST(kinds_that_differ_are_named),
     TEST(calls_that_are_refused),
     TEST_END,
 };

@@ -38,12 +38,12 @@ static bool open_pair(struct pair *p, const char *job0, const char *job1)
                                 .seed = test_seed(),
                                 .peers = &p->addr[1 - i],
                                 .peer_count = 1};
-        engine_tensor t = {"weights", SLEET_F32, ELEMENTS};
+        engine_tensor t = {"weights", SLEET_F32, 0, ELEMENTS};
         snprintf(config.job, sizeof config.job, "%s", jobs[i]);
         p->e[i] = engine_new(&config, p->now);
         if (!p->e[i])
             return false;
-        p->set[i] = engine_register(p->e[i], "model", SLEET_MODEL, &t, 1, p->now);
+        p->set[i] = engine_register(p->e[i], "model", (struct set_kind){.payload = SLEET_MODEL}, &t, 1, p->now);
         for (uint32_t k = 0; k < ELEMENTS; k++)
             p->values[i][k] = (float)(i + 1);
     }

@@ -336,12 +336,12 @@ static void a_forged_address_gets_three_times_what_it_gave(void)
 {
     sleet_addr forged = stranger(7);
     uint64_t gave = 0;
-    engine_tensor t = {"weights", SLEET_F32, 100};
+    engine_tensor t = {"weights", SLEET_F32, 0, 100};
     REQUIRE(open_duo("job", "job", 1, 1));
     for (unsigned i = 0; i < 3; i++) { /* its PINGs are three times as long as node 1's */
         char name[] = {"set0"};
         name[3] = (char)('0' + i);
-        CHECK(engine_register(duo.e[0], name, SLEET_MODEL, &t, 1, duo.now) >= 0);
+        CHECK(engine_register(duo.e[0], name, (struct set_kind){.payload = SLEET_MODEL}, &t, 1, duo.now) >= 0);
     }
     pump_duo(SEC(3));
     CHECK(alive(0) == 2);

@@ -15,9 +15,20 @@ static const sleet_dtype f32s[8] = {SLEET_F32, SLEET_F32, SLEET_F32, SLEET_F32,
                                     SLEET_F32, SLEET_F32, SLEET_F32, SLEET_F32};
 static const char *const abc[] = {"a", "b", "c", "d", "e"};
 
+static const struct set_kind model = {.payload = SLEET_MODEL};
+
+static int make_as(struct layout *l, const char *set, const char *const *names,
+                   const sleet_dtype *dtypes, const uint64_t *counts, uint32_t n)
+{
+    static struct tensor_spec specs[SLEET_TENSORS_MAX + 1];
+    for (uint32_t i = 0; i < n && i < SLEET_TENSORS_MAX; i++)
+        specs[i] = (struct tensor_spec){names[i], dtypes[i], 0, counts[i]};
+    return layout_init(l, set, model, specs, n);
+}
+
 static int make(struct layout *l, const uint64_t *counts, uint32_t n)
 {
-    return layout_init(l, "set", SLEET_MODEL, abc, f32s, counts, n);
+    return make_as(l, "set", abc, f32s, counts, n);
 }
 
 static void layout_numbers_fragments(void)
@@ -103,18 +114,20 @@ static void layout_limits(void)
     CHECK_EQ(make(&l, over, 2), SLEET_ELIMIT);
     CHECK_EQ(make(&l, huge, 2), SLEET_ELIMIT);
     CHECK_EQ(make(&l, ones, 0), SLEET_EINVAL);
-    CHECK_EQ(make(&l, ones, SLEET_TENSORS_MAX + 1), SLEET_ELIMIT);
-    CHECK_EQ(layout_init(&l, "s", SLEET_MODEL, same, f32s, ones, 2), SLEET_EEXIST);
-    CHECK_EQ(layout_init(&l, "s", SLEET_MODEL, empty, f32s, ones, 1), SLEET_EINVAL);
-    CHECK_EQ(layout_init(&l, "", SLEET_MODEL, abc, f32s, ones, 1), SLEET_EINVAL);
-    CHECK_EQ(layout_init(&l, "s", (sleet_payload)9, abc, f32s, ones, 1), SLEET_EINVAL);
-    CHECK_EQ(layout_init(&l, "s", SLEET_MODEL, abc, &(sleet_dtype){(sleet_dtype)9}, ones, 1),
+    CHECK_EQ(layout_init(&l, "s", model, &(struct tensor_spec){"a", SLEET_F32, 0, 1},
+                         SLEET_TENSORS_MAX + 1), SLEET_ELIMIT);
+    CHECK_EQ(make_as(&l, "s", same, f32s, ones, 2), SLEET_EEXIST);
+    CHECK_EQ(make_as(&l, "s", empty, f32s, ones, 1), SLEET_EINVAL);
+    CHECK_EQ(make_as(&l, "", abc, f32s, ones, 1), SLEET_EINVAL);
+    CHECK_EQ(layout_init(&l, "s", (struct set_kind){.payload = (sleet_payload)9},
+                         &(struct tensor_spec){"a", SLEET_F32, 0, 1}, 1), SLEET_EINVAL);
+    CHECK_EQ(make_as(&l, "s", abc, &(sleet_dtype){(sleet_dtype)9}, ones, 1),
              SLEET_EINVAL);
     memset(longer, 'x', 64);
     longer[64] = 0;
-    CHECK_EQ(layout_init(&l, longer, SLEET_MODEL, abc, f32s, ones, 1), SLEET_EINVAL);
+    CHECK_EQ(make_as(&l, longer, abc, f32s, ones, 1), SLEET_EINVAL);
     longer[63] = 0;
-    CHECK_EQ(layout_init(&l, longer, SLEET_MODEL, abc, f32s, ones, 1), SLEET_OK);
+    CHECK_EQ(make_as(&l, longer, abc, f32s, ones, 1), SLEET_OK);
     layout_fini(&l);
 }
 
@@ -133,10 +146,49 @@ static void layout_hash_sees_every_difference(void)
     CHECK_EQ(make(&b, three, 2), SLEET_OK);
     CHECK(a.hash != b.hash);
     layout_fini(&b);
-    CHECK_EQ(layout_init(&b, "other", SLEET_MODEL, abc, f32s, one, 2), SLEET_OK);
+    CHECK_EQ(make_as(&b, "other", abc, f32s, one, 2), SLEET_OK);
     CHECK(a.hash != b.hash);
     layout_fini(&b);
     layout_fini(&a);
+}
+
+static void layout_hash_sees_kind_and_codec(void)
+{
+    const struct tensor_spec spec = {"a", SLEET_F32, 0, 3};
+    const struct set_kind kinds[] = {{SLEET_MODEL, 0, 0, 0}, {SLEET_GRADIENT, 0, 0, 0},
+                                     {SLEET_DELTA, 0, 0, 0}, {SLEET_GRADIENT, SLEET_EXPECTED, 0, 0},
+                                     {SLEET_GRADIENT, 0, SLEET_NONLINEAR, 0},
+                                     {SLEET_GRADIENT, SLEET_RATIO, 0, SLEET_REDUCE_SCATTER}};
+    uint32_t hash[6];
+    struct layout l;
+    for (int i = 0; i < 6; i++) {
+        CHECK_EQ(layout_init(&l, "s", kinds[i], &spec, 1), SLEET_OK);
+        hash[i] = l.hash;
+        layout_fini(&l);
+        for (int j = 0; j < i; j++)
+            CHECK(hash[i] != hash[j]);
+    }
+}
+
+/* Each rule refuses, with a sentence; what defaults make of nothing does not. */
+static void kinds_that_do_not_go_together(void)
+{
+    const struct set_kind wrong[] = {
+        {SLEET_MODEL, SLEET_EXPECTED, 0, 0}, {SLEET_MODEL, SLEET_CARRY, 0, 0},
+        {SLEET_GRADIENT, SLEET_CARRY, SLEET_NONLINEAR, 0}, {SLEET_MODEL, 0, 0, SLEET_REDUCE_SCATTER},
+        {SLEET_DELTA, 0, 0, SLEET_ALL_GATHER}, {(sleet_payload)0, 0, 0, 0}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct set_kind k = kind_resolved(wrong[i]);
+        CHECK(kind_refuse(&k) != NULL);
+    }
+    struct set_kind k = kind_resolved((struct set_kind){SLEET_GRADIENT, 0, 0, SLEET_REDUCE_SCATTER});
+    CHECK(kind_refuse(&k) == NULL && k.estimator == SLEET_EXPECTED && k.update == SLEET_LINEAR);
+    CHECK_EQ(payload_of("pseudo-gradient"), SLEET_PSEUDO_GRADIENT);
+    CHECK_EQ(payload_of("pseudo"), 0);
+    CHECK_STR(exchange_text(SLEET_ALL_GATHER), "all-gather");
+    CHECK(estimator_text(9) == NULL);
+    CHECK(kind_refuse_codec(&k, SLEET_F32, 99) != NULL);
+    CHECK(kind_refuse_codec(&k, SLEET_F32, SLEET_CODEC_F32) == NULL);
 }
 
 static void layout_holds_the_most_tensors(void)
@@ -153,7 +205,7 @@ static void layout_holds_the_most_tensors(void)
         dtypes[i] = SLEET_F32;
         counts[i] = i;
     }
-    CHECK_EQ(layout_init(&l, "s", SLEET_MODEL, pointers, dtypes, counts, SLEET_TENSORS_MAX),
+    CHECK_EQ(make_as(&l, "s", pointers, dtypes, counts, SLEET_TENSORS_MAX),
              SLEET_OK);
     for (uint32_t i = 0; i < l.n; i++)
         found = found && layout_find(&l, l.tensors[i].id) == (int)i;
@@ -259,6 +311,8 @@ TEST_SUITE(tensor) = {
     TEST(layout_is_safe_beyond_32_bits),
     TEST(layout_limits),
     TEST(layout_hash_sees_every_difference),
+    TEST(layout_hash_sees_kind_and_codec),
+    TEST(kinds_that_do_not_go_together),
     TEST(layout_holds_the_most_tensors),
     TEST(codec_f32_round_trip),
     TEST(reduce_means),

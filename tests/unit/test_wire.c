@@ -64,10 +64,10 @@ static const uint8_t some_bytes[1152] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
 
 static void fill_schema(struct wire_schema *s)
 {
-    *s = (struct wire_schema){.set = 0x11223344, .tensors = 5, .first = 3, .n = 2, .payload = 1,
+    *s = (struct wire_schema){.set = 0x11223344, .tensors = 5, .first = 3, .n = 2, .kind = {1, 1, 1, 1},
                               .name = "net"};
-    s->entries[0] = (struct wire_tensor){.count = 1u << 20, .dtype = 1, .name = "w"};
-    s->entries[1] = (struct wire_tensor){.count = 7, .dtype = 1, .name = "bias"};
+    s->entries[0] = (struct wire_tensor){.count = 1u << 20, .dtype = 1, .codec = 1, .name = "w"};
+    s->entries[1] = (struct wire_tensor){.count = 7, .dtype = 1, .codec = 1, .name = "bias"};
 }
 
 static size_t sample(int type, uint8_t *out)
@@ -81,7 +81,7 @@ static size_t sample(int type, uint8_t *out)
         break;
     case WIRE_SCHEMA: fill_schema(&f.schema); break;
     case WIRE_SCHEMA_ACK:
-        f.ack = (struct wire_schema_ack){9, VERDICT_DIFFERS, 4, 1, {3, 1, "bias"}};
+        f.ack = (struct wire_schema_ack){9, VERDICT_DIFFERS, 4, 1, {1, 1, 2, 1}, {3, 1, 1, "bias"}};
         break;
     case WIRE_PING:
         f.ping = (struct wire_ping){.time = 1, .echo = 2, .hold = 3, .request = true, .n = 2};
@@ -110,7 +110,7 @@ static size_t sample(int type, uint8_t *out)
     return encode(type, &f, out, FRAME_CAP);
 }
 
-static const size_t sample_bytes[] = {0, 88, 88, 12 + 3 + 11 + 14, 12 + 14, 20 + 96, 52, 70, 8,
+static const size_t sample_bytes[] = {0, 88, 88, 14 + 3 + 12 + 15, 12 + 15, 20 + 96, 52, 70, 8,
                                       12 + 51, 4};
 
 static void every_frame_round_trips(void)
@@ -193,14 +193,12 @@ static const struct bound {
     {WIRE_SCHEMA, 6, 2, 65535, false}, {WIRE_SCHEMA, 8, 1, 0, false},
     {WIRE_SCHEMA, 8, 1, 1, false},     {WIRE_SCHEMA, 8, 1, 17, false},
     {WIRE_SCHEMA, 9, 1, 0, false},     {WIRE_SCHEMA, 9, 1, 64, false},
-    {WIRE_SCHEMA, 11, 1, 1, false},    {WIRE_SCHEMA, 13, 1, 0, false},
-    {WIRE_SCHEMA, 24, 1, 0, false},    {WIRE_SCHEMA, 24, 1, 64, false},
-    {WIRE_SCHEMA, 25, 1, 0, false},    {WIRE_SCHEMA_ACK, 4, 1, 3, false},
+    {WIRE_SCHEMA, 15, 1, 0, false},    {WIRE_SCHEMA_ACK, 4, 1, 4, false},
+    {WIRE_SCHEMA, 27, 1, 0, false},    {WIRE_SCHEMA, 27, 1, 64, false},
+    {WIRE_SCHEMA, 28, 1, 0, false},    {WIRE_SCHEMA_ACK, 4, 1, 3, false},
     {WIRE_SCHEMA_ACK, 4, 1, 0, false}, {WIRE_SCHEMA_ACK, 4, 1, 1, false},
-    {WIRE_SCHEMA_ACK, 5, 1, 1, false}, {WIRE_SCHEMA_ACK, 6, 2, 1025, false},
-    {WIRE_SCHEMA_ACK, 8, 1, 0, false}, {WIRE_SCHEMA_ACK, 8, 1, 2, false},
-    {WIRE_SCHEMA_ACK, 9, 1, 1, false}, {WIRE_SCHEMA_ACK, 11, 1, 1, false},
-    {WIRE_SCHEMA_ACK, 21, 1, 0, false},
+    {WIRE_SCHEMA_ACK, 5, 1, 0, false}, {WIRE_SCHEMA_ACK, 6, 2, 1025, false},
+    {WIRE_SCHEMA_ACK, 5, 1, 2, false}, {WIRE_SCHEMA_ACK, 22, 1, 0, false},
     {WIRE_DATA, 16, 1, 0, false},      {WIRE_DATA, 16, 1, 1, true},
     {WIRE_DATA, 16, 1, 3, true},       {WIRE_DATA, 16, 1, 4, true},
     {WIRE_DATA, 16, 1, 5, false},      {WIRE_DATA, 17, 1, 0, false},
@@ -278,7 +276,7 @@ static void groups_are_ordered(void)
 
 static void schemas_pack_what_fits(void)
 {
-    struct wire_schema s = {.set = 1, .tensors = 1024, .first = 1008, .n = 16, .payload = 1}, back;
+    struct wire_schema s = {.set = 1, .tensors = 1024, .first = 1008, .n = 16, .kind = {1, 1, 1, 1}}, back;
     uint8_t b[FRAME_CAP];
     memset(s.name, 'n', SLEET_NAME_MAX);
     for (unsigned i = 0; i < 16; i++) {
@@ -286,13 +284,13 @@ static void schemas_pack_what_fits(void)
         memset(s.entries[i].name, 'a' + (int)i, SLEET_NAME_MAX);
     }
     size_t n = wire_schema_encode(b, sizeof(b), &s);
-    CHECK_EQ(s.n, 15);
-    CHECK_EQ(n, 12 + 63 + 15 * 73);
+    CHECK_EQ(s.n, 14);
+    CHECK_EQ(n, 14 + 63 + 14 * 74);
     CHECK(n <= WIRE_SCHEMA_MAX);
     CHECK_EQ(wire_schema_decode(&back, b, n), SLEET_OK);
-    CHECK_EQ(back.n, 15);
-    CHECK_STR(back.entries[14].name, s.entries[14].name);
-    CHECK_EQ(wire_schema_encode(b, 12 + 63 + 72, &s), 0);
+    CHECK_EQ(back.n, 14);
+    CHECK_STR(back.entries[13].name, s.entries[13].name);
+    CHECK_EQ(wire_schema_encode(b, 14 + 63 + 73, &s), 0);
     s.n = 17;
     CHECK_EQ(wire_schema_encode(b, sizeof(b), &s), 0);
 }

@@ -5,15 +5,18 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* dtype, count and name as hashed; `nul` includes the name's end. */
-static size_t tensor_bytes(uint8_t out[9 + 64], const struct tensor *t, bool nul)
+#define TENSOR_HEAD 10
+
+/* dtype, codec, count and name as hashed; `nul` includes the name's end. */
+static size_t tensor_bytes(uint8_t out[TENSOR_HEAD + 64], const struct tensor *t, bool nul)
 {
     size_t len = strlen(t->name) + (nul ? 1 : 0);
     out[0] = (uint8_t)t->dtype;
+    out[1] = (uint8_t)t->codec;
     for (int i = 0; i < 8; i++)
-        out[1 + i] = (uint8_t)(t->count >> (8 * i));
-    memcpy(out + 9, t->name, len);
-    return 9 + len;
+        out[2 + i] = (uint8_t)(t->count >> (8 * i));
+    memcpy(out + TENSOR_HEAD, t->name, len);
+    return TENSOR_HEAD + len;
 }
 
 static bool name_ok(const char *name)
@@ -27,16 +30,6 @@ static bool dtype_ok(sleet_dtype d)
     if (d == name)                                                                           \
         return true;
     SLEET_DTYPE_MAP(SLEET_X)
-#undef SLEET_X
-    return false;
-}
-
-static bool payload_ok(sleet_payload p)
-{
-#define SLEET_X(name, value, text)                                                           \
-    if (p == name)                                                                           \
-        return true;
-    SLEET_PAYLOAD_MAP(SLEET_X)
 #undef SLEET_X
     return false;
 }
@@ -69,36 +62,41 @@ static int index_ids(struct layout *l)
 static uint32_t layout_hash(const struct layout *l)
 {
     XXH3_state_t state;
-    uint8_t bytes[9 + 64], payload = (uint8_t)l->payload;
+    uint8_t bytes[TENSOR_HEAD + 64];
+    const uint8_t kind[] = {(uint8_t)l->kind.payload, (uint8_t)l->kind.estimator,
+                            (uint8_t)l->kind.update, (uint8_t)l->kind.exchange};
     XXH3_64bits_reset(&state);
-    XXH3_64bits_update(&state, &payload, 1);
+    XXH3_64bits_update(&state, kind, sizeof kind);
     XXH3_64bits_update(&state, l->name, strlen(l->name) + 1);
     for (uint32_t i = 0; i < l->n; i++)
         XXH3_64bits_update(&state, bytes, tensor_bytes(bytes, &l->tensors[i], true));
     return (uint32_t)XXH3_64bits_digest(&state);
 }
 
-static int fill(struct layout *l, const char *const *names, const sleet_dtype *dtypes,
-                const uint64_t *counts)
+static int fill(struct layout *l, const struct tensor_spec *specs)
 {
     uint64_t next = 0, due = 0; /* fragments; of those that every round averages */
     for (uint32_t i = 0; i < l->n; i++) {
+        const struct tensor_spec *s = &specs[i];
         struct tensor *t = &l->tensors[i];
-        uint8_t bytes[9 + 64];
-        uint64_t fragments = counts[i] / FRAGMENT_ELEMENTS + (counts[i] % FRAGMENT_ELEMENTS != 0);
-        if (!name_ok(names[i]) || !dtype_ok(dtypes[i]))
+        uint8_t bytes[TENSOR_HEAD + 64];
+        uint64_t fragments = s->count / FRAGMENT_ELEMENTS + (s->count % FRAGMENT_ELEMENTS != 0);
+        if (!name_ok(s->name) || !dtype_ok(s->dtype))
             return SLEET_EINVAL;
         if (next + fragments > UINT32_MAX)
             return SLEET_ELIMIT;
-        memcpy(t->name, names[i], strlen(names[i]) + 1);
-        t->dtype = dtypes[i];
-        t->count = counts[i];
+        memcpy(t->name, s->name, strlen(s->name) + 1);
+        t->dtype = s->dtype;
+        t->codec = s->codec ? s->codec : SLEET_CODEC_F32;
+        if (kind_refuse_codec(&l->kind, t->dtype, (int)t->codec))
+            return SLEET_EINVAL;
+        t->count = s->count;
         t->first = (uint32_t)next;
         t->fragments = (uint32_t)fragments;
         t->id = (uint32_t)XXH3_64bits(bytes, tensor_bytes(bytes, t, false));
-        l->elements += counts[i];
+        l->elements += s->count;
         next += fragments;
-        due += dtypes[i] == SLEET_F32_STATE ? 0 : fragments;
+        due += s->dtype == SLEET_F32_STATE ? 0 : fragments;
     }
     if (next && !due)
         return SLEET_EINVAL; /* rounds of nothing keep nobody together */
@@ -107,21 +105,20 @@ static int fill(struct layout *l, const char *const *names, const sleet_dtype *d
     return index_ids(l);
 }
 
-int layout_init(struct layout *l, const char *name, sleet_payload payload, const char *const *names,
-                const sleet_dtype *dtypes, const uint64_t *counts, uint32_t n)
+int layout_init(struct layout *l, const char *name, struct set_kind kind,
+                const struct tensor_spec *specs, uint32_t n)
 {
     int error;
-    *l = (struct layout){0};
-    if (!name_ok(name) || !payload_ok(payload) || n == 0 || !names || !dtypes || !counts)
+    *l = (struct layout){.kind = kind_resolved(kind)};
+    if (!name_ok(name) || kind_refuse(&l->kind) || n == 0 || !specs)
         return SLEET_EINVAL;
     if (n > SLEET_TENSORS_MAX)
         return SLEET_ELIMIT;
     memcpy(l->name, name, strlen(name) + 1);
-    l->payload = payload;
     l->n = n;
     l->tensors = calloc(n, sizeof(*l->tensors));
     l->by_id = calloc(n, sizeof(*l->by_id));
-    error = l->tensors && l->by_id ? fill(l, names, dtypes, counts) : SLEET_ENOMEM;
+    error = l->tensors && l->by_id ? fill(l, specs) : SLEET_ENOMEM;
     if (error) {
         layout_fini(l);
         return error;

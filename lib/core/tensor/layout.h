@@ -7,6 +7,7 @@
 #ifndef TENSOR_LAYOUT_H
 #define TENSOR_LAYOUT_H
 #include "sleet.h"
+#include "tensor/kind.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@
 struct tensor {
     char name[64];
     sleet_dtype dtype;
+    sleet_codec codec;
     uint64_t count;     /* elements */
     uint32_t id;        /* names it on the wire */
     uint32_t first;     /* number of its first fragment in the set */
@@ -24,19 +26,27 @@ struct tensor {
 
 struct layout {
     char name[64];
-    sleet_payload payload;
+    struct set_kind kind;
     struct tensor *tensors; /* owned */
     uint32_t n, fragments, runs, hash;
     uint64_t elements;
     uint32_t *by_id; /* owned: tensor indices in ascending order of id */
 };
 
+/* A tensor as it is asked for. */
+struct tensor_spec {
+    const char *name;
+    sleet_dtype dtype;
+    sleet_codec codec; /* 0: by the set's size */
+    uint64_t count;    /* elements */
+};
+
 /* Copies everything.  SLEET_OK; EINVAL (a name empty or too long, no tensor,
- * nothing but state, unknown dtype or payload), ENOMEM, EEXIST (two tensors with one name or id),
+ * nothing but state, unknown dtype, what kind.h refuses), ENOMEM, EEXIST (two tensors with one name or id),
  * ELIMIT (more than SLEET_TENSORS_MAX tensors or 2^32 - 1 fragments).  On
  * failure the layout is empty and needs no layout_fini(). */
-int layout_init(struct layout *, const char *name, sleet_payload, const char *const *names,
-                const sleet_dtype *, const uint64_t *counts, uint32_t n);
+int layout_init(struct layout *, const char *name, struct set_kind, const struct tensor_spec *,
+                uint32_t n);
 /* Frees what layout_init() allocated and empties the layout; may be repeated. */
 void layout_fini(struct layout *);
 

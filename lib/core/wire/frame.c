@@ -7,7 +7,7 @@
     (PING_ATTACHED | PING_ESTABLISHED | PING_CLOSED | PING_DIFFERS | PING_PARKED | PING_PAUSED |    \
      PING_MERGED)
 #define MEMBER_BYTES 17
-#define ENTRY_BYTES 10 /* without the name */
+#define ENTRY_BYTES 11 /* without the name */
 
 static int verdict_of(bool fine) { return fine ? SLEET_OK : SLEET_EMALFORMED; }
 
@@ -134,6 +134,7 @@ static void put_entry(byte_writer *w, const struct wire_tensor *t)
     uint8_t len = name_length(t->name);
     put_u64(w, t->count);
     put_u8(w, t->dtype);
+    put_u8(w, t->codec);
     put_u8(w, len);
     put_bytes(w, t->name, len);
     if (!len)
@@ -144,8 +145,15 @@ static void get_entry(byte_reader *r, struct wire_tensor *t)
 {
     t->count = get_u64(r);
     t->dtype = get_u8(r);
+    t->codec = get_u8(r);
     uint8_t len = get_u8(r);
     get_name(r, t->name, len);
+}
+
+static void get_kind(byte_reader *r, uint8_t kind[static 4])
+{
+    for (int i = 0; i < 4; i++)
+        kind[i] = get_u8(r);
 }
 
 static bool schema_fits(const struct wire_schema *s)
@@ -172,7 +180,7 @@ size_t wire_schema_encode(uint8_t *out, size_t cap, struct wire_schema *s)
     uint8_t len = name_length(s->name);
     if (!schema_fits(s) || !len)
         return 0;
-    uint8_t n = entries_that_fit(s, 12u + len, w.cap);
+    uint8_t n = entries_that_fit(s, 14u + len, w.cap);
     if (n == 0)
         return 0;
     put_u32(&w, s->set);
@@ -180,8 +188,7 @@ size_t wire_schema_encode(uint8_t *out, size_t cap, struct wire_schema *s)
     put_u16(&w, s->first);
     put_u8(&w, n);
     put_u8(&w, len);
-    put_u8(&w, s->payload);
-    put_zeros(&w, 1);
+    put_bytes(&w, s->kind, sizeof s->kind);
     put_bytes(&w, s->name, len);
     for (unsigned i = 0; i < n; i++)
         put_entry(&w, &s->entries[i]);
@@ -199,8 +206,7 @@ int wire_schema_decode(struct wire_schema *s, const uint8_t *p, size_t n)
     s->first = get_u16(&r);
     s->n = get_u8(&r);
     uint8_t len = get_u8(&r);
-    s->payload = get_u8(&r);
-    get_zeros(&r, 1);
+    get_kind(&r, s->kind);
     get_name(&r, s->name, len);
     if (!r.ok || !schema_fits(s))
         return SLEET_EMALFORMED;
@@ -211,7 +217,7 @@ int wire_schema_decode(struct wire_schema *s, const uint8_t *p, size_t n)
 
 static bool schema_ack_fits(const struct wire_schema_ack *a)
 {
-    return a->verdict <= VERDICT_DIFFERS && a->n <= 1 &&
+    return a->verdict <= VERDICT_KIND && a->n <= 1 &&
            (a->n == 0 || a->verdict == VERDICT_DIFFERS) && a->next <= SLEET_TENSORS_MAX;
 }
 
@@ -222,10 +228,9 @@ size_t wire_schema_ack_encode(uint8_t *out, size_t cap, const struct wire_schema
         return 0;
     put_u32(&w, a->set);
     put_u8(&w, a->verdict);
-    put_zeros(&w, 1);
-    put_u16(&w, a->next);
     put_u8(&w, a->n);
-    put_zeros(&w, 3);
+    put_u16(&w, a->next);
+    put_bytes(&w, a->kind, sizeof a->kind);
     if (a->n)
         put_entry(&w, &a->entry);
     return put_done(&w);
@@ -237,10 +242,9 @@ int wire_schema_ack_decode(struct wire_schema_ack *a, const uint8_t *p, size_t n
     memset(a, 0, sizeof(*a));
     a->set = get_u32(&r);
     a->verdict = get_u8(&r);
-    get_zeros(&r, 1);
-    a->next = get_u16(&r);
     a->n = get_u8(&r);
-    get_zeros(&r, 3);
+    a->next = get_u16(&r);
+    get_kind(&r, a->kind);
     if (!r.ok || !schema_ack_fits(a))
         return SLEET_EMALFORMED;
     if (a->n)

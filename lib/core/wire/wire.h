@@ -88,25 +88,26 @@ struct wire_ping {
 
 struct wire_tensor {
     uint64_t count;
-    uint8_t dtype;
+    uint8_t dtype, codec;
     char name[64];
 };
 
 struct wire_schema {
     uint32_t set;
     uint16_t tensors, first;
-    uint8_t n, payload;
+    uint8_t n, kind[4]; /* payload, estimator, update, exchange */
     char name[64];
     struct wire_tensor entries[WIRE_SCHEMA_ENTRIES_MAX];
 };
 
-enum { VERDICT_UNKNOWN = 0, VERDICT_MATCH = 1, VERDICT_DIFFERS = 2 };
+enum { VERDICT_UNKNOWN = 0, VERDICT_MATCH = 1, VERDICT_DIFFERS = 2, VERDICT_KIND = 3 };
 
 struct wire_schema_ack {
     uint32_t set;
     uint8_t verdict; /* VERDICT_UNKNOWN ... */
     uint16_t next;
     uint8_t n; /* 0 or 1; 1 only with VERDICT_DIFFERS */
+    uint8_t kind[4]; /* of the set, 0 where it is unknown */
     struct wire_tensor entry;
 };
 

@@ -1,0 +1,92 @@
+/* What a set is to its rounds, and which choices go together: one table for libsleet, the daemon
+ * and the engine.  Header only, so that libsleet needs nothing else of the core. */
+#ifndef TENSOR_KIND_H
+#define TENSOR_KIND_H
+#include "sleet.h"
+#include <stdbool.h>
+
+struct set_kind {
+    sleet_payload payload;
+    sleet_estimator estimator; /* in this and what follows 0 stands for the default */
+    sleet_update update;
+    sleet_exchange exchange;
+};
+
+/* The result is added to something; what is missing of it is 0. */
+static inline bool kind_additive(const struct set_kind *k)
+{
+    return k->payload != SLEET_MODEL;
+}
+
+static inline struct set_kind kind_resolved(struct set_kind k)
+{
+    k.exchange = k.exchange ? k.exchange : SLEET_ALL_REDUCE;
+    k.update = k.update ? k.update : SLEET_LINEAR;
+    if (!k.estimator)
+        k.estimator = k.exchange == SLEET_REDUCE_SCATTER ? SLEET_EXPECTED : SLEET_RATIO;
+    return k;
+}
+
+/* Text and number of the choices; NULL and 0 where there is none. */
+#define KIND_WORDS(what, MAP)                                                               \
+    static inline const char *what##_text(int value)                                        \
+    {                                                                                       \
+        return MAP(KIND_TEXT) NULL;                                                         \
+    }                                                                                       \
+    static inline int what##_of(const char *word)                                           \
+    {                                                                                       \
+        return MAP(KIND_VALUE) 0;                                                           \
+    }
+#define KIND_TEXT(name, number, text) value == (number) ? (text) :
+#define KIND_VALUE(name, number, text) kind_same(word, text) ? (number) :
+
+static inline bool kind_same(const char *a, const char *b)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    return *a == *b;
+}
+
+KIND_WORDS(payload, SLEET_PAYLOAD_MAP)
+KIND_WORDS(estimator, SLEET_ESTIMATOR_MAP)
+KIND_WORDS(update, SLEET_UPDATE_MAP)
+KIND_WORDS(exchange, SLEET_EXCHANGE_MAP)
+KIND_WORDS(codec, SLEET_CODEC_MAP)
+
+/* NULL, or in one sentence what does not go together in a resolved kind. */
+static inline const char *kind_refuse(const struct set_kind *k)
+{
+    const struct {
+        bool wrong;
+        const char *why;
+    } rules[] = {
+        {!payload_text((int)k->payload), "unknown payload"},
+        {!estimator_text((int)k->estimator), "unknown estimator"},
+        {!update_text((int)k->update), "unknown update"},
+        {!exchange_text((int)k->exchange), "unknown exchange"},
+        {!kind_additive(k) && k->estimator != SLEET_RATIO,
+         "payload model goes with estimator ratio: a model is averaged over what arrived, never scaled"},
+        {k->estimator == SLEET_CARRY && k->update == SLEET_NONLINEAR,
+         "estimator carry needs update linear: what it carries over comes rounds late"},
+        {!kind_additive(k) && k->exchange == SLEET_REDUCE_SCATTER,
+         "exchange reduce-scatter needs a payload that is added: gradient, delta or pseudo-gradient"},
+        {kind_additive(k) && k->exchange == SLEET_ALL_GATHER,
+         "exchange all-gather needs payload model: owners hand out absolute values"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (rules[i].wrong)
+            return rules[i].why;
+    return NULL;
+}
+
+/* The same of a tensor's codec in a set of that kind. */
+static inline const char *kind_refuse_codec(const struct set_kind *k, sleet_dtype dtype, int codec)
+{
+    (void)k;
+    if (!codec_text(codec))
+        return "unknown codec";
+    if (dtype == SLEET_F32_STATE && codec != SLEET_CODEC_F32)
+        return "state (f32-state) travels as f32, so that all nodes come to have equal bits";
+    return NULL;
+}
+#endif
