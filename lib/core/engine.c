@@ -157,9 +157,23 @@ static int rank_of(const struct round *r, const struct member *m)
     return rank >= 0 && r->group.members[rank].boot_id == m->boot_id ? rank : -1;
 }
 
+/* What the round makes of one fragment of a datagram. */
+static enum fate recv_part(engine *e, struct member *m, struct set *s, struct round *r, int rank,
+                           const struct wire_data *d, const struct part *part)
+{
+    struct env env = engine_env(e);
+    bool scatter = d->phase == PHASE_SCATTER || d->phase == PHASE_SCATTER_REPAIR;
+    if (r->number_of[part->fragment] == NOT_DUE)
+        return FATE_CORRUPT;
+    if (!scatter)
+        return gather_recv(s, r, &env, m, rank, d, part);
+    return rank >= 0 ? owner_recv(s, r, &env, (uint32_t)rank, d, part, e->now) : FATE_FOREIGN;
+}
+
 static void recv_data(engine *e, struct member *m, const uint8_t *body, size_t len)
 {
     struct wire_data d;
+    struct part part[RUN_FRAGMENTS];
     struct env env = engine_env(e);
     int tensor;
     if (wire_data_decode(&d, body, len) != SLEET_OK) {
@@ -171,15 +185,9 @@ static void recv_data(engine *e, struct member *m, const uint8_t *body, size_t l
         e->counters.foreign++;
         return;
     }
-    const struct tensor *t = &s->layout.tensors[tensor];
-    uint32_t fragment = t->first + d.fragment, at, n;
-    uint64_t offset;
-    if (d.fragment >= t->fragments) {
-        e->counters.corrupt++;
-        return;
-    }
-    layout_locate(&s->layout, fragment, &at, &offset, &n);
-    if (d.payload_len != n * 4) {
+    int error = parts_decode(&s->layout, (uint32_t)tensor, &d, part);
+    if (error) {
+        e->counters.nonfinite += error == SLEET_ENONFINITE;
         e->counters.corrupt++;
         return;
     }
@@ -190,23 +198,17 @@ static void recv_data(engine *e, struct member *m, const uint8_t *body, size_t l
         e->counters.stale++;
         return;
     }
-    if (r->number_of[fragment] == NOT_DUE) {
-        e->counters.corrupt++;
-        return;
-    }
-    if (d.phase == PHASE_GATHER)
+    if (d.phase == PHASE_GATHER && r->number_of[part[0].fragment] != NOT_DUE)
         set_join_served(s, r, &env, e->now);
     int rank = rank_of(r, m);
-    enum fate fate = FATE_FOREIGN;
     if (rank >= 0)
         group_note(e, m, s, r, (uint32_t)rank, d.group);
-    if (!scatter) {
-        if (rank >= 0)
-            feedback_count(r, (uint32_t)rank);
-        fate = gather_recv(s, r, &env, m, rank, &d, fragment);
-    } else if (rank >= 0) {
-        fate = owner_recv(s, r, &env, (uint32_t)rank, &d, fragment, e->now);
-    }
+    if (!scatter && rank >= 0)
+        feedback_count(r, (uint32_t)rank);
+    enum fate fate = FATE_FOREIGN, one;
+    for (uint32_t i = 0; i < d.packed; i++) /* one that counts makes the datagram count */
+        if ((one = recv_part(e, m, s, r, rank, &d, &part[i])) == FATE_ACCEPTED || i == 0)
+            fate = one;
     if (fate == FATE_UNKNOWN_GROUP) {
         group_ask(e, m, s, d.group);
         fate = FATE_FOREIGN;

@@ -215,31 +215,33 @@ static void layout_holds_the_most_tensors(void)
 
 static void codec_f32_round_trip(void)
 {
-    const struct codec *c = codec_by_id(CODEC_F32);
+    const struct codec *c = codec_by_id(SLEET_CODEC_F32);
     float in[N], out[N];
     uint8_t bytes[N * 4 + 1];
     sleet_rng rng = {test_seed()};
-    CHECK(codec_by_id(0) == NULL && codec_by_id(2) == NULL);
+    const struct codec_args args = {0};
+    CHECK(codec_by_id(0) == NULL && codec_by_id(31) == NULL);
     CHECK(c != NULL);
     if (!c)
         return;
-    CHECK_EQ(c->bytes_per_fragment, N * 4);
+    CHECK_EQ(c->bytes_max, N * 4);
     for (int i = 0; i < N; i++)
         in[i] = (float)(rng_double(&rng) - 0.5);
     in[0] = 1.0f;
     in[1] = -0.0f;
     in[2] = 1e-45f;
-    c->encode(bytes + 1, in, N);
+    CHECK_EQ(c->encode(bytes + 1, in, N, &args), N * 4);
     CHECK(bytes[1] == 0 && bytes[2] == 0 && bytes[3] == 0x80 && bytes[4] == 0x3f);
-    CHECK(c->decode(out, bytes + 1, N));
+    CHECK_EQ(c->decode(out, bytes + 1, N * 4, N), N * 4);
+    CHECK_EQ(c->decode(out, bytes + 1, N * 4 - 1, N), 0);
     CHECK(memcmp(in, out, sizeof(in)) == 0);
     const float bad[] = {NAN, INFINITY, -INFINITY};
     for (int k = 0; k < 3; k++) {
         int at = (int)rng_below(&rng, N);
         float old = in[at];
         in[at] = bad[k];
-        c->encode(bytes, in, N);
-        CHECK(!c->decode(out, bytes, N));
+        c->encode(bytes, in, N, &args);
+        CHECK(!c->decode(out, bytes, N * 4, N));
         CHECK(!reduce_finite(in, N));
         in[at] = old;
     }

@@ -1,19 +1,29 @@
-/* Codecs: how the elements of a fragment are laid out in a DATA payload. */
+/* Codecs: how the elements of a fragment become bytes of a DATA payload.
+ *
+ * Each fragment, of 1 to 288 elements, can be decoded alone; scales and counts are in its own bytes.
+ * A new codec is one file that defines a struct codec, one line of SLEET_CODEC_MAP (sleet.h) and one
+ * of the table in codec.c; docs/protocol.md, "Codecs", has the bytes. */
 #ifndef CODEC_H
 #define CODEC_H
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#define CODEC_F32 1
+struct codec_args {
+    uint64_t seed; /* of stochastic rounding; equal arguments give equal bytes */
+    uint32_t keep; /* sparse codecs: elements kept of the fragment; 0: all that are not zero */
+};
 
 struct codec {
-    uint8_t id; /* on the wire */
-    const char *name;
-    uint32_t bytes_per_fragment; /* of a full fragment */
-    /* n elements; the payload need not be aligned. */
-    void (*encode)(uint8_t *payload, const float *values, uint32_t n);
-    /* False if a value is NaN or infinite; `values` is then unspecified. */
-    bool (*decode)(float *values, const uint8_t *payload, uint32_t n);
+    uint8_t id; /* on the wire; SLEET_CODEC_... */
+    bool rotated;       /* its values have been rotated, see tensor/rotate.h */
+    bool sparse;        /* takes `keep` */
+    uint32_t bytes_max; /* of a full fragment; of fewer elements the same share or less */
+    /* Bytes written, at most bytes_max; n finite values. */
+    size_t (*encode)(uint8_t *payload, const float *values, uint32_t n, const struct codec_args *);
+    /* Bytes used of `bytes`; 0 when they are malformed or stand for a value that is not finite:
+     * `values` is then unspecified.  The payload need not be aligned. */
+    size_t (*decode)(float *values, const uint8_t *payload, size_t bytes, uint32_t n);
 };
 
 /* NULL for an unknown id. */

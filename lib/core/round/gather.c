@@ -14,11 +14,16 @@ static void note_got(struct round *r, uint32_t fragment)
 /* A commit made here. */
 void gather_own(struct set *s, struct round *r, const struct env *e, uint32_t number)
 {
-    uint32_t fragment = owner_fragment(r, number);
-    if (!r->joined || r->closed)
+    uint32_t fragment = owner_fragment(r, number), tensor, n, bytes;
+    uint64_t offset;
+    float x[FRAGMENT_ELEMENTS];
+    if (!r->joined || r->closed || !r->own.commit)
         return;
+    layout_locate(&s->layout, fragment, &tensor, &offset, &n);
+    const uint8_t *coded = owner_coded(s, r, number, &bytes);
+    codec_by_id((uint8_t)s->layout.tensors[tensor].codec)->decode(x, coded, bytes, n);
     struct held h = {r->own.mask[number], (float)-r->own.wsum[number], (uint8_t)r->self};
-    held_put(s, r, e, fragment, &h, r->own.commit + (size_t)number * FRAGMENT_ELEMENTS);
+    held_put(s, r, e, fragment, &h, x);
     if (number < r->lane[r->self].share)
         note_got(r, fragment);
 }
@@ -72,8 +77,9 @@ static void note_refused(struct lane *l, const struct env *e, double excess)
 }
 
 enum fate gather_recv(struct set *s, struct round *r, const struct env *e, const struct member *m,
-                      int rank, const struct wire_data *d, uint32_t fragment)
+                      int rank, const struct wire_data *d, const struct part *part)
 {
+    uint32_t fragment = part->fragment;
     struct lane *lane = rank >= 0 ? &r->lane[rank] : NULL;
     bool expected = r->owner_of_run[fragment / RUN_FRAGMENTS] == rank && lane;
     const struct group *g = set_known_group(s, r, d->group);
@@ -102,15 +108,9 @@ enum fate gather_recv(struct set *s, struct round *r, const struct env *e, const
     }
     if (expected && bitmap_test(r->got, fragment))
         return FATE_ACCEPTED;
-    float x[FRAGMENT_ELEMENTS];
-    const struct codec *c = codec_by_id(d->codec);
-    if (!c || !c->decode(x, d->payload, d->payload_len / 4)) {
-        e->counters->nonfinite++;
-        return FATE_CORRUPT;
-    }
-    double excess = clip_excess(s, r, e, fragment, &h, x);
+    double excess = clip_excess(s, r, e, fragment, &h, part->x);
     if (excess <= 1)
-        held_put(s, r, e, fragment, &h, x);
+        held_put(s, r, e, fragment, &h, part->x);
     else
         note_refused(lane, e, excess); /* as if there were none */
     if (lane)
@@ -121,7 +121,7 @@ enum fate gather_recv(struct set *s, struct round *r, const struct env *e, const
         return FATE_ACCEPTED;
     }
     note_got(r, fragment);
-    witness_note(r, e, (uint32_t)rank, fragment, d->weight, d->mask, d->payload, d->payload_len);
+    witness_note(r, e, (uint32_t)rank, fragment, d->weight, d->mask, part->payload, part->bytes);
     if (d->phase == PHASE_REPAIR)
         lane->got_repaired++;
     else

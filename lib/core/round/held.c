@@ -114,7 +114,7 @@ bool held_put(struct set *s, struct round *r, const struct env *e, uint32_t frag
     return true;
 }
 
-struct part {
+struct piece {
     uint64_t node_id;
     double weight;
     const float *x;
@@ -122,13 +122,13 @@ struct part {
 
 static int compare_parts(const void *a, const void *b)
 {
-    const struct part *x = a, *y = b;
+    const struct piece *x = a, *y = b;
     return (x->node_id > y->node_id) - (x->node_id < y->node_id);
 }
 
 static void merge(struct set *s, struct round *r, uint32_t fragment)
 {
-    struct part part[PARTS_MAX];
+    struct piece part[PARTS_MAX];
     float first[FRAGMENT_ELEMENTS];
     double sum[FRAGMENT_ELEMENTS] = {0}, weight = 0;
     uint32_t tensor, n, parts = 0;
@@ -137,10 +137,10 @@ static void merge(struct set *s, struct round *r, uint32_t fragment)
     float *out = (float *)r->result[tensor] + offset;
     struct held *h = &r->held[fragment];
     memcpy(first, out, n * sizeof(float));
-    part[parts++] = (struct part){r->people[h->owner].node_id, h->weight, first};
+    part[parts++] = (struct piece){r->people[h->owner].node_id, h->weight, first};
     for (uint32_t i = r->extra_of[fragment]; i; i = r->extra[i - 1].next) {
         const struct extra *p = &r->extra[i - 1];
-        part[parts++] = (struct part){r->people[p->head.owner].node_id, p->head.weight, p->x};
+        part[parts++] = (struct piece){r->people[p->head.owner].node_id, p->head.weight, p->x};
         h->who |= p->head.who;
     }
     qsort(part, parts, sizeof part[0], compare_parts);

@@ -1,6 +1,7 @@
 /* The owner's half: contributions in, commits out.  A commit waits for the
  * members whose trainer took part lately, at most for the scatter budget, and
  * less when the senders' counts say that nothing more can come. */
+#include "base/rng.h"
 #include "codec/codec.h"
 #include "round/round.h"
 #include "tensor/reduce.h"
@@ -95,6 +96,25 @@ static void take_own(struct set *s, struct round *r, const struct env *e, uint32
         gather_own(s, r, e, o->order[o->taken++]);
 }
 
+const uint8_t *owner_coded(const struct set *s, const struct round *r, uint32_t number, uint32_t *bytes)
+{
+    *bytes = r->own.coded[number];
+    return r->own.commit + (size_t)number * s->layout.coded;
+}
+
+/* Keep a mean as everybody will have it: encoded.  `x` becomes what that stands for. */
+static void encode(const struct set *s, struct round *r, uint32_t number, float *x, uint32_t n)
+{
+    uint32_t tensor, elements, fragment = owner_fragment(r, number);
+    uint64_t offset;
+    layout_locate(&s->layout, fragment, &tensor, &offset, &elements);
+    const struct codec *c = codec_by_id((uint8_t)s->layout.tensors[tensor].codec);
+    const struct codec_args args = {.seed = mix64(r->number ^ mix64(fragment ^ r->group.members[r->self].node_id))};
+    uint8_t *bytes = r->own.commit + (size_t)number * s->layout.coded;
+    r->own.coded[number] = (uint16_t)c->encode(bytes, x, n, &args);
+    c->decode(x, bytes, r->own.coded[number], n);
+}
+
 static uint32_t elements_of(const struct set *s, const struct round *r, uint32_t number)
 {
     uint32_t tensor, n;
@@ -112,24 +132,26 @@ static void commit(struct set *s, struct round *r, const struct env *e, uint32_t
     if (number < share)
         add_own(s, r, e, number);
     if (!o->commit) /* pages that are not written cost nothing */
-        o->commit = malloc(((size_t)owner_numbers(r) * FRAGMENT_ELEMENTS + 1) * sizeof(float));
-    if (!o->mask[number] || !o->commit)
+        o->commit = malloc((size_t)owner_numbers(r) * s->layout.coded + 1);
+    if (!o->coded)
+        o->coded = calloc((size_t)owner_numbers(r) + 1, sizeof *o->coded);
+    if (!o->mask[number] || !o->commit || !o->coded)
         return;
+    float x[FRAGMENT_ELEMENTS];
+    uint32_t fragment = owner_fragment(r, number), n = elements_of(s, r, number);
     clip_settle(s, r, e, number);
-    reduce_mean(o->commit + (size_t)number * FRAGMENT_ELEMENTS, o->acc[number], o->wsum[number],
-                FRAGMENT_ELEMENTS);
+    reduce_mean(x, o->acc[number], o->wsum[number], n);
+    encode(s, r, number, x, n);
     free(o->acc[number]);
     o->acc[number] = NULL;
     o->wsum[number] = -o->wsum[number];
     o->order[o->commits++] = number;
     o->foreign_commits += number >= share;
-    uint32_t fragment = owner_fragment(r, number), n = elements_of(s, r, number);
-    const float *x = o->commit + (size_t)number * FRAGMENT_ELEMENTS;
     if (!r->joined)
         clip_committed(s, e, fragment, x, n);
     if (share > number)
-        witness_note(r, e, (uint32_t)r->self, fragment, (float)-o->wsum[number], o->mask[number], x,
-                     (size_t)n * sizeof *x);
+        witness_note(r, e, (uint32_t)r->self, fragment, (float)-o->wsum[number], o->mask[number],
+                     o->commit + (size_t)number * s->layout.coded, o->coded[number]);
     take_own(s, r, e, 1);
 }
 
@@ -188,11 +210,12 @@ static bool contributes(const struct set *s, const struct round *r, const struct
 }
 
 enum fate owner_recv(struct set *s, struct round *r, const struct env *e, uint32_t rank,
-                     const struct wire_data *d, uint32_t fragment, sleet_time now)
+                     const struct wire_data *d, const struct part *part, sleet_time now)
 {
     struct lane *lane = &r->lane[rank];
     struct owner_side *o = &r->own;
-    uint32_t share = r->lane[r->self].share, number;
+    uint32_t share = r->lane[r->self].share, fragment = part->fragment, n = part->n, number;
+    const float *x = part->x;
     bool agrees = d->group == r->group.hash;
     bool mine = r->owner_of_run[fragment / RUN_FRAGMENTS] == r->self;
     if ((agrees && !mine) || !contributes(s, r, e, rank) || !number_for(s, r, fragment, &number))
@@ -212,13 +235,6 @@ enum fate owner_recv(struct set *s, struct round *r, const struct env *e, uint32
     double *acc = sums(r, number);
     if (!acc)
         return FATE_STALE;
-    float x[FRAGMENT_ELEMENTS];
-    uint32_t n = d->payload_len / 4;
-    const struct codec *c = codec_by_id(d->codec);
-    if (!c || !c->decode(x, d->payload, n)) {
-        e->counters->nonfinite++;
-        return FATE_CORRUPT;
-    }
     if (!clip_suspects(s, r, e, number, rank, x, n, d->weight)) {
         reduce_add(acc, x, d->weight, n);
         o->wsum[number] += d->weight;
@@ -380,7 +396,9 @@ void owner_wind_up(struct set *s, struct round *r, const struct env *e, uint32_t
 void owner_drop_commits(struct round *r)
 {
     free(r->own.commit);
+    free(r->own.coded);
     r->own.commit = NULL;
+    r->own.coded = NULL;
     for (uint32_t i = 0; i < r->group.n; i++) {
         r->lane[i].gather_pos = r->own.commits;
         r->lane[i].repairs = 0;

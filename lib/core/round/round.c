@@ -11,6 +11,8 @@ static void number_fragments(struct round *r, const struct layout *l)
     owners_assign(&r->group, r->number, l->runs, r->owner_of_run);
     for (uint32_t t = 0; t < l->n; t++) {
         const struct tensor *ten = &l->tensors[t];
+        uint32_t fit = parts_fit(ten);
+        r->fit = fit > r->fit ? fit : r->fit;
         for (uint32_t f = ten->first; f < ten->first + ten->fragments; f++) {
             r->number_of[f] = layout_due(ten, f, r->number) ? 0 : NOT_DUE;
             r->due += r->number_of[f] != NOT_DUE;
@@ -90,6 +92,7 @@ void round_free(struct round *r)
     free(r->own.wsum);
     free(r->own.mask);
     free(r->own.commit);
+    free(r->own.coded);
     free(r->own.order);
     free(r->own.foreign);
     free(r->own.foreign_of);
@@ -112,6 +115,6 @@ uint64_t round_bytes_bound(const struct layout *l, uint32_t members)
     uint64_t share = members > 1 ? frags : 0; /* rendezvous may give one member everything */
     uint64_t extras = members > 1 ? frags / members + 2 * RUN_FRAGMENTS : 0;
     return sizeof(struct round) + frags * 34 +
-           (share + extras) * (FRAGMENT_ELEMENTS * 12 + 48 + members * 5) +
+           (share + extras) * (FRAGMENT_ELEMENTS * 8 + l->coded + 50 + members * 5) +
            2 * extras * sizeof(struct extra) + (uint64_t)l->n * 16;
 }

@@ -18,6 +18,7 @@
 #include "round/budget.h"
 #include "round/clip.h"
 #include "strategy/strategy.h"
+#include "round/parts.h"
 #include "tensor/layout.h"
 #include "wire/wire.h"
 
@@ -35,7 +36,8 @@ struct owner_side {
     double **acc;    /* 288 sums, from the first contribution to the commit */
     double *wsum;    /* sum of weights */
     uint64_t *mask;  /* contributors, bit = rank */
-    float *commit;   /* committed means x 288, made with the first */
+    uint8_t *commit; /* what is committed, encoded: layout.coded bytes a number, made with the first */
+    uint16_t *coded; /* of them used, by number */
     uint32_t *order; /* numbers in order of their commit */
     uint32_t commits, taken; /* of them in the node's own result */
     uint32_t foreign_n, foreign_max, foreign_commits;
@@ -114,6 +116,7 @@ struct round {
     uint8_t *owner_of_run;
     uint32_t *frag;         /* the fragments that are due, grouped by owner rank */
     uint32_t due;           /* of them */
+    uint32_t fit;           /* of them that a datagram takes at most */
     uint32_t *number_of;    /* fragment -> number within its owner's share; NOT_DUE */
     uint64_t *got;          /* fragments whose owner's commit is held */
     struct held *held;      /* per fragment: the commit in the result */
@@ -302,7 +305,9 @@ enum fate { FATE_ACCEPTED, FATE_STALE, FATE_FOREIGN, FATE_CORRUPT, FATE_UNKNOWN_
 /* Fragment of one of the numbers of this node as owner. */
 uint32_t owner_fragment(const struct round *, uint32_t number);
 enum fate owner_recv(struct set *, struct round *, const struct env *, uint32_t rank,
-                     const struct wire_data *, uint32_t fragment, sleet_time now);
+                     const struct wire_data *, const struct part *, sleet_time now);
+/* The bytes of what was committed under a number. */
+const uint8_t *owner_coded(const struct set *, const struct round *, uint32_t number, uint32_t *bytes);
 void owner_check(struct set *, struct round *, const struct env *, sleet_time now);
 bool gather_sent(const struct round *, const struct env *, uint32_t rank);
 /* The trainer's buffers go: take the commit of a fragment of the own share, or else add the
@@ -343,7 +348,7 @@ void witness_judge(struct set *, const struct round *, const struct env *);
 /* ---- gather.c */
 /* `rank` is -1 for a member that is not in the own group. */
 enum fate gather_recv(struct set *, struct round *, const struct env *, const struct member *, int rank,
-                      const struct wire_data *, uint32_t fragment);
+                      const struct wire_data *, const struct part *);
 void gather_own(struct set *, struct round *, const struct env *, uint32_t number);
 bool gather_done_from(const struct set *, const struct round *, const struct env *, uint32_t rank,
                       sleet_time now);

@@ -1,5 +1,6 @@
 /* Data datagrams, built when they leave: gather, then repair, then scatter. */
 #include "base/bitmap.h"
+#include "base/rng.h"
 #include "codec/codec.h"
 #include "round/round.h"
 #include "tensor/order.h"
@@ -19,56 +20,130 @@ bool round_has_data(const struct round *r, uint32_t rank)
            (scatter_open(r) && (l->scatter_pos < l->share || l->scatter_repairs));
 }
 
-static size_t put(const struct layout *lay, const struct round *r, struct wire_data *d,
-                  uint32_t fragment, const float *x, uint32_t tensor, uint32_t n, uint8_t *out)
+/* A datagram in the making: fragments of one run and tensor, one after the other. */
+struct packing {
+    const struct codec *codec;
+    uint32_t tensor, first, n; /* fragments first .. first + n - 1 */
+    uint32_t fit;              /* at most so many */
+    uint8_t payload[WIRE_PAYLOAD_MAX];
+    size_t bytes;
+};
+
+/* May the fragment be the next one? */
+static bool fits(const struct packing *p, const struct layout *l, uint32_t fragment)
 {
-    const struct codec *c = codec_by_id(1);
-    d->group = r->group.hash;
-    d->tensor = lay->tensors[tensor].id;
-    d->round = (uint32_t)r->number;
-    d->fragment = fragment - lay->tensors[tensor].first;
-    d->codec = c->id;
-    d->packed = 1;
-    d->scale = 1;
-    size_t head = wire_data_encode(out, 40, d);
-    c->encode(out + head, x, n);
-    return head + (size_t)n * 4;
+    return p->n < p->fit && fragment == p->first + p->n &&
+           fragment / RUN_FRAGMENTS == p->first / RUN_FRAGMENTS &&
+           fragment < l->tensors[p->tensor].first + l->tensors[p->tensor].fragments;
 }
 
-static size_t fill_gather(struct set *s, struct round *r, uint32_t rank, uint32_t number,
-                          uint8_t phase, uint8_t *out, uint64_t counter, sleet_time now)
+/* Begin with `fragment`; where it lies in its tensor. */
+static uint64_t begin(struct packing *p, const struct layout *l, uint32_t fragment, uint32_t *n)
+{
+    uint64_t offset;
+    layout_locate(l, fragment, &p->tensor, &offset, n);
+    p->codec = codec_by_id((uint8_t)l->tensors[p->tensor].codec);
+    p->fit = parts_fit(&l->tensors[p->tensor]);
+    p->first = fragment;
+    p->n = 0;
+    p->bytes = 0;
+    return offset;
+}
+
+static size_t finish(const struct packing *p, const struct layout *l, const struct round *r,
+                     struct wire_data *d, uint8_t *out)
+{
+    d->group = r->group.hash;
+    d->tensor = l->tensors[p->tensor].id;
+    d->round = (uint32_t)r->number;
+    d->fragment = p->first - l->tensors[p->tensor].first;
+    d->codec = p->codec->id;
+    d->packed = (uint8_t)p->n;
+    d->scale = 1;
+    size_t head = wire_data_encode(out, WIRE_DATA_BYTES, d);
+    memcpy(out + head, p->payload, p->bytes);
+    return head + p->bytes;
+}
+
+/* One number of the share and those behind it that `more` names, as far as they go together. */
+static size_t fill_gather(struct set *s, struct round *r, uint32_t rank, uint32_t number, uint8_t phase,
+                          bool (*more)(struct round *, struct lane *, uint32_t), uint8_t *out,
+                          uint64_t counter, sleet_time now)
 {
     struct lane *l = &r->lane[rank];
-    uint32_t fragment = owner_fragment(r, number), tensor, n;
-    uint64_t offset;
+    struct packing p;
+    uint32_t n, bytes, first = number;
     if (!l->sent_at && !(l->sent_at = calloc((size_t)owner_numbers(r) + 1, sizeof *l->sent_at)))
         return 0;
-    l->sent_at[number] = counter ? (uint32_t)counter : 1;
     l->gather_sent_at = now;
-    layout_locate(&s->layout, fragment, &tensor, &offset, &n);
+    begin(&p, &s->layout, owner_fragment(r, number), &n);
+    do {
+        const uint8_t *coded = owner_coded(s, r, number, &bytes);
+        memcpy(p.payload + p.bytes, coded, bytes);
+        p.bytes += bytes;
+        p.n++;
+        l->sent_at[number++] = counter ? (uint32_t)counter : 1;
+    } while (number < r->lane[r->self].share && fits(&p, &s->layout, owner_fragment(r, number)) &&
+             p.bytes + s->layout.coded <= WIRE_PAYLOAD_MAX && r->own.mask[number] == r->own.mask[first] &&
+             r->own.wsum[number] == r->own.wsum[first] && more(r, l, number));
     struct wire_data d = {.phase = phase,
-                          .weight = (float)-r->own.wsum[number],
-                          .mask = r->own.mask[number],
+                          .weight = (float)-r->own.wsum[first],
+                          .mask = r->own.mask[first],
                           .sender_round = (uint32_t)s->own_round};
-    d.flags = (r->own.mask[number] >> rank & 1) ? DATA_YOURS : 0;
+    d.flags = (r->own.mask[first] >> rank & 1) ? DATA_YOURS : 0;
     if (!s->open || s->open->number != s->own_round)
         d.flags |= DATA_CLOSED;
-    return put(&s->layout, r, &d, fragment, r->own.commit + (size_t)number * FRAGMENT_ELEMENTS,
-               tensor, n, out);
+    return finish(&p, &s->layout, r, &d, out);
 }
 
-static size_t fill_scatter(struct set *s, struct round *r, const struct env *e, uint32_t rank,
-                           uint32_t fragment, uint8_t phase, uint8_t *out, sleet_time now)
+/* The next commit in order. */
+static bool next_commit(struct round *r, struct lane *l, uint32_t number)
 {
-    struct lane *l = &r->lane[rank];
+    if (l->gather_pos >= r->own.commits || r->own.order[l->gather_pos] != number)
+        return false;
+    l->gather_pos++;
+    return true;
+}
+
+static void repair_done(struct lane *l, uint32_t number)
+{
+    bitmap_clear(l->repair, number);
+    l->repairs--;
+    l->repair_pos = number + 1;
+}
+
+/* The next one asked for again. */
+static bool next_asked(struct round *r, struct lane *l, uint32_t number)
+{
+    if (!l->repairs || number >= r->lane[r->self].share || !bitmap_test(l->repair, number))
+        return false;
+    repair_done(l, number);
+    return true;
+}
+
+/* Add the node's own values to the packing; false when they are not finite. */
+static bool pack_own(struct packing *p, struct set *s, struct round *r, const struct env *e,
+                     uint32_t fragment)
+{
     uint32_t tensor, n;
     uint64_t offset;
     layout_locate(&s->layout, fragment, &tensor, &offset, &n);
     const float *x = (const float *)r->send[tensor] + offset;
+    const struct codec_args args = {
+        .seed = mix64(r->number ^ mix64(fragment ^ mix64(r->group.members[r->self].node_id)))};
     if (!reduce_finite(x, n)) {
         e->counters->nonfinite++;
-        return 0;
+        return false;
     }
+    p->bytes += p->codec->encode(p->payload + p->bytes, x, n, &args);
+    p->n++;
+    return true;
+}
+
+static size_t scatter_datagram(const struct packing *p, struct set *s, struct round *r, uint32_t rank,
+                               uint8_t phase, uint8_t *out, sleet_time now)
+{
+    struct lane *l = &r->lane[rank];
     struct wire_data d = {.phase = phase,
                           .weight = (float)r->weight,
                           .time = (uint32_t)(now.ns / 1000),
@@ -76,49 +151,84 @@ static size_t fill_scatter(struct set *s, struct round *r, const struct env *e, 
                           .sender_round = (uint32_t)s->own_round};
     l->scatter_sent_at = now;
     d.flags = (uint8_t)((d.remaining == 0 ? DATA_LAST : 0) | (r->exact ? DATA_EXACT : 0));
-    return put(&s->layout, r, &d, fragment, x, tensor, n, out);
+    return finish(p, &s->layout, r, &d, out);
+}
+
+/* Place i in the order of the share: units of `fit` fragments, strided, what is left at the end. */
+static uint32_t walk(const struct round *r, const struct lane *l, uint32_t fit, uint32_t i)
+{
+    uint32_t units = l->share / fit;
+    if (i >= units * fit)
+        return i;
+    uint32_t unit = order_at(i / fit, units, order_stride(units, r->number), (uint32_t)r->self % units);
+    return unit * fit + i % fit;
 }
 
 static size_t next_scatter(struct set *s, struct round *r, const struct env *e, uint32_t rank,
                            uint8_t *out, sleet_time now)
 {
     struct lane *l = &r->lane[rank];
-    size_t len = 0;
-    while (!len && l->scatter_pos < l->share) {
-        uint32_t stride = order_stride(l->share, r->number);
-        uint32_t i = order_at(l->scatter_pos++, l->share, stride, (uint32_t)r->self % l->share);
-        len = fill_scatter(s, r, e, rank, r->frag[l->start + i], PHASE_SCATTER, out, now);
+    struct packing p = {.n = 0};
+    while (!p.n && l->scatter_pos < l->share) {
+        uint32_t n, fragment = r->frag[l->start + walk(r, l, r->fit, l->scatter_pos++)];
+        begin(&p, &s->layout, fragment, &n);
+        if (!pack_own(&p, s, r, e, fragment))
+            continue;
+        while (l->scatter_pos < l->share) {
+            fragment = r->frag[l->start + walk(r, l, r->fit, l->scatter_pos)];
+            if (!fits(&p, &s->layout, fragment) || !pack_own(&p, s, r, e, fragment))
+                break;
+            l->scatter_pos++;
+        }
     }
+    size_t len = p.n ? scatter_datagram(&p, s, r, rank, PHASE_SCATTER, out, now) : 0;
     if (l->scatter_pos >= l->share)
         l->summary_due = true; /* say END */
     return len;
+}
+
+/* The next own fragment that its owner asked for again; NOT_DUE: none. */
+static uint32_t next_scatter_hole(struct round *r, struct lane *l)
+{
+    for (uint32_t tries = 0; l->scatter_repairs && tries < l->share; tries++) {
+        uint32_t f = r->frag[l->start + l->scatter_repair_pos % l->share];
+        if (bitmap_test(r->scatter_again, f))
+            return f;
+        l->scatter_repair_pos++;
+    }
+    return NOT_DUE;
+}
+
+static void scatter_hole_done(struct round *r, struct lane *l, uint32_t fragment)
+{
+    bitmap_clear(r->scatter_again, fragment);
+    l->scatter_repairs--;
+    l->scatter_repair_pos++;
 }
 
 static size_t next_repair(struct set *s, struct round *r, const struct env *e, uint32_t rank,
                           uint8_t *out, uint64_t counter, sleet_time now)
 {
     struct lane *l = &r->lane[rank];
-    uint32_t mine = r->lane[r->self].share;
+    uint32_t mine = r->lane[r->self].share, n, f;
     if (l->repairs && !l->past) {
         uint32_t i = (uint32_t)bitmap_next(l->repair, l->repair_pos, mine);
         if (i == mine) /* from the start again */
             i = (uint32_t)bitmap_next(l->repair, 0, mine);
-        l->repair_pos = i + 1;
-        bitmap_clear(l->repair, i);
-        l->repairs--;
-        return fill_gather(s, r, rank, i, PHASE_REPAIR, out, counter, now);
+        repair_done(l, i);
+        return fill_gather(s, r, rank, i, PHASE_REPAIR, next_asked, out, counter, now);
     }
-    for (uint32_t tries = 0; scatter_open(r) && l->scatter_repairs && tries < l->share; tries++) {
-        uint32_t f = r->frag[l->start + l->scatter_repair_pos++ % l->share];
-        if (!bitmap_test(r->scatter_again, f))
-            continue;
-        bitmap_clear(r->scatter_again, f);
-        l->scatter_repairs--;
-        size_t len = fill_scatter(s, r, e, rank, f, PHASE_SCATTER_REPAIR, out, now);
-        if (len)
-            return len;
+    struct packing p = {.n = 0};
+    while (scatter_open(r) && (f = next_scatter_hole(r, l)) != NOT_DUE) {
+        if (!p.n)
+            begin(&p, &s->layout, f, &n);
+        else if (!fits(&p, &s->layout, f))
+            break;
+        scatter_hole_done(r, l, f);
+        if (!pack_own(&p, s, r, e, f) && p.n)
+            break;
     }
-    return 0;
+    return p.n ? scatter_datagram(&p, s, r, rank, PHASE_SCATTER_REPAIR, out, now) : 0;
 }
 
 size_t round_fill(struct set *s, struct round *r, const struct env *e, uint32_t rank, uint8_t *out,
@@ -129,8 +239,9 @@ size_t round_fill(struct set *s, struct round *r, const struct env *e, uint32_t 
         l->gather_pos = r->own.commits;
     if (l->gather_pos < r->own.commits) {
         uint32_t number = r->own.order[l->gather_pos++];
+        size_t len = fill_gather(s, r, rank, number, PHASE_GATHER, next_commit, out, counter, now);
         l->summary_due |= gather_sent(r, e, rank);
-        return fill_gather(s, r, rank, number, PHASE_GATHER, out, counter, now);
+        return len;
     }
     size_t len = next_repair(s, r, e, rank, out, counter, now);
     return len || !scatter_open(r) ? len : next_scatter(s, r, e, rank, out, now);

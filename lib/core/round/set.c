@@ -56,7 +56,7 @@ static void bound_kept(struct set *s, const struct env *e, uint64_t job)
         struct round *r = set_find(s, job - back);
         if (!r || r == s->open || !r->own.commit)
             continue;
-        uint64_t bytes = (uint64_t)r->lane[r->self].share * FRAGMENT_ELEMENTS * sizeof(float);
+        uint64_t bytes = (uint64_t)r->lane[r->self].share * s->layout.coded;
         uint64_t most = 2 * bytes > KEEP_LEAST ? 2 * bytes : KEEP_LEAST;
         kept += bytes;
         if (kept > (e->config->keep_bytes ? e->config->keep_bytes : most))

@@ -1,5 +1,6 @@
 #define XXH_INLINE_ALL
 #include "tensor/layout.h"
+#include "codec/codec.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,10 @@ static int fill(struct layout *l, const struct tensor_spec *specs)
         t->fragments = (uint32_t)fragments;
         t->id = (uint32_t)XXH3_64bits(bytes, tensor_bytes(bytes, t, false));
         l->elements += s->count;
+        const struct codec *c = codec_by_id((uint8_t)t->codec);
+        if (!c)
+            return SLEET_EINVAL;
+        l->coded = c->bytes_max > l->coded ? c->bytes_max : l->coded;
         next += fragments;
         due += s->dtype == SLEET_F32_STATE ? 0 : fragments;
     }

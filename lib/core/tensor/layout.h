@@ -29,6 +29,7 @@ struct layout {
     struct set_kind kind;
     struct tensor *tensors; /* owned */
     uint32_t n, fragments, runs, hash;
+    uint32_t coded; /* most bytes of a fragment with the tensors' codecs */
     uint64_t elements;
     uint32_t *by_id; /* owned: tensor indices in ascending order of id */
 };

@@ -16,7 +16,8 @@ static bool is_scatter(uint8_t phase)
 static bool data_fits(const struct wire_data *d)
 {
     return d->phase >= PHASE_SCATTER && d->phase <= PHASE_SCATTER_REPAIR &&
-           d->codec == WIRE_CODEC_F32 && d->packed == 1 && !(d->flags & ~DATA_FLAGS) &&
+           d->codec >= 1 && d->codec <= WIRE_CODEC_MAX && d->packed >= 1 &&
+           d->packed <= WIRE_PACKED_MAX && !(d->flags & ~DATA_FLAGS) &&
            d->scale == 1.0f && isfinite(d->weight) && d->weight > 0 &&
            (is_scatter(d->phase) || d->mask != 0);
 }
@@ -69,7 +70,7 @@ int wire_data_decode(struct wire_data *d, const uint8_t *p, size_t n)
     d->sender_round = get_u32(&r);
     if (!r.ok || !data_fits(d))
         return SLEET_EMALFORMED;
-    if (r.left == 0 || r.left % 4 != 0 || r.left > WIRE_PAYLOAD_MAX)
+    if (r.left == 0 || r.left > WIRE_PAYLOAD_MAX)
         return SLEET_EMALFORMED;
     d->payload = r.p;
     d->payload_len = (uint32_t)r.left;

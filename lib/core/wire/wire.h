@@ -28,7 +28,8 @@
 #define WIRE_SCHEMA_MAX 1180 /* bytes of a SCHEMA frame */
 #define WIRE_SCHEMA_ENTRIES_MAX 16
 #define WIRE_PING_SETS_MAX 8
-#define WIRE_CODEC_F32 1
+#define WIRE_CODEC_MAX 31 /* ids of codecs are 1 .. */
+#define WIRE_PACKED_MAX 8 /* fragments in a DATA frame: one run */
 
 enum wire_type {
     WIRE_HELLO = 1,
@@ -116,7 +117,7 @@ enum { DATA_YOURS = 1, DATA_LAST = 2, DATA_CLOSED = 4, DATA_EXACT = 8 };
 
 struct wire_data {
     uint32_t group, tensor, round, fragment;
-    uint8_t phase, codec, packed, flags; /* PHASE_..., WIRE_CODEC_F32, 1, DATA_... */
+    uint8_t phase, codec, packed, flags; /* PHASE_..., codec id, fragments, DATA_... */
     float scale, weight;
     uint32_t time, remaining; /* scatter phases, else 0 */
     uint64_t mask;            /* gather phases, else 0 */
@@ -200,8 +201,7 @@ int wire_schema_ack_decode(struct wire_schema_ack *, const uint8_t *, size_t);
 
 /* Writes the 40 bytes before the payload; the caller puts the payload behind them. */
 size_t wire_data_encode(uint8_t *out, size_t cap, const struct wire_data *);
-/* Checks what can be checked without the set: the payload's length is only
- * known to be one of some fragment. */
+/* Checks what can be checked without the set: the payload is of 1 to WIRE_PAYLOAD_MAX bytes. */
 int wire_data_decode(struct wire_data *, const uint8_t *, size_t);
 
 /* Copies the bitmap; bits past `bits` in its last byte are written as 0. */

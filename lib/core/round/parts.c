@@ -1,0 +1,45 @@
+#include "round/parts.h"
+#include "codec/codec.h"
+
+/* Codecs of one domain can stand for each other: a sender may choose for the link. */
+static const struct codec *codec_of_part(const struct tensor *t, uint8_t id)
+{
+    const struct codec *c = codec_by_id(id), *agreed = codec_by_id((uint8_t)t->codec);
+    return c && c->rotated == agreed->rotated ? c : NULL;
+}
+
+int parts_decode(const struct layout *l, uint32_t tensor, const struct wire_data *d,
+                 struct part out[static RUN_FRAGMENTS])
+{
+    const struct tensor *t = &l->tensors[tensor];
+    const struct codec *c = codec_of_part(t, d->codec);
+    const uint8_t *p = d->payload;
+    size_t left = d->payload_len;
+    if (!c || d->packed > RUN_FRAGMENTS || d->fragment >= t->fragments ||
+        d->packed > t->fragments - d->fragment)
+        return SLEET_EMALFORMED;
+    uint32_t first = t->first + d->fragment;
+    if (first / RUN_FRAGMENTS != (first + d->packed - 1) / RUN_FRAGMENTS)
+        return SLEET_EMALFORMED;
+    for (uint32_t i = 0; i < d->packed; i++) {
+        struct part *q = &out[i];
+        uint32_t at;
+        uint64_t offset;
+        q->fragment = first + i;
+        layout_locate(l, q->fragment, &at, &offset, &q->n);
+        q->payload = p;
+        q->bytes = (uint32_t)c->decode(q->x, p, left, q->n);
+        if (!q->bytes)
+            return left >= (size_t)c->bytes_max * q->n / FRAGMENT_ELEMENTS ? SLEET_ENONFINITE
+                                                                           : SLEET_EMALFORMED;
+        p += q->bytes;
+        left -= q->bytes;
+    }
+    return left ? SLEET_EMALFORMED : SLEET_OK;
+}
+
+uint32_t parts_fit(const struct tensor *t)
+{
+    uint32_t n = WIRE_PAYLOAD_MAX / codec_by_id((uint8_t)t->codec)->bytes_max;
+    return n < RUN_FRAGMENTS ? n : RUN_FRAGMENTS;
+}
