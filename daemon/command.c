@@ -116,6 +116,7 @@ static void do_tensor(const struct call *a)
     }
     def->tensors[def->count++] = t;
     def->half += control_align(4 * t.count, CONTROL_ALIGN);
+    def->fragments += kind_fragments(t.count);
     control_say(a->c, "200 ok");
 }
 
@@ -130,8 +131,9 @@ uint64_t command_shared_held(const struct control *k)
 /* Shared memory and pointer tables of a slot. */
 static bool slot_map(struct slot *s, const struct definition *def, uint64_t held)
 {
+    const struct control_shared shared = control_shared_of(&def->kind, def->half, def->fragments);
     s->buffers = calloc(2 * (size_t)def->count, sizeof *s->buffers);
-    if (!s->buffers || !shm_create(&s->shm, control_shared_bytes(def->half), held)) {
+    if (!s->buffers || !shm_create(&s->shm, shared.bytes, held)) {
         free(s->buffers);
         s->buffers = NULL;
         return false;
@@ -139,9 +141,10 @@ static bool slot_map(struct slot *s, const struct definition *def, uint64_t held
     uint64_t at = 0;
     for (uint32_t i = 0; i < def->count; i++) {
         s->buffers[i] = s->shm.map + at;
-        s->buffers[def->count + i] = s->shm.map + def->half + at;
+        s->buffers[def->count + i] = s->shm.map + shared.result + at;
         at += control_align(4 * def->tensors[i].count, CONTROL_ALIGN);
     }
+    s->owned = shared.owned ? (void *)(s->shm.map + shared.owned) : NULL;
     s->count = def->count;
     return true;
 }
@@ -175,7 +178,7 @@ static bool register_set(const struct call *a, const struct definition *def)
     if (!slot_map(s, def, command_shared_held(k))) {
         slot_free(k, handle);
         control_say(a->c, "507 no %" PRIu64 " bytes of shared memory",
-                    control_shared_bytes(def->half));
+                    control_shared_of(&def->kind, def->half, def->fragments).bytes);
         return false;
     }
     state_renew(k, handle);
@@ -223,7 +226,7 @@ static void do_start(const struct call *a)
     o.quorum = (uint32_t)quorum;
     o.exact = exact != 0;
     engine_start_args args = {.send = (const void *const *)s->buffers,
-                              .result = s->buffers + s->count, .options = o};
+                              .result = s->buffers + s->count, .owned = s->owned, .options = o};
     int error = a->k->d->left ? SLEET_ELEFT
                               : engine_start(a->k->d->engine, handle, &args, a->k->d->now);
     if (error) {
@@ -287,11 +290,11 @@ void command_events(struct control *k)
         if (s->open)
             control_say(s->owner,
                         "150 round %d %" PRIu64 " %d %" PRIu64 " %" PRIu64 " %.17g %u %u %u %u %" PRId64
-                        " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+                        " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %u",
                         ev.set, s->seq, ev.error, r->round, r->skipped, r->coverage, r->group_size,
                         r->expected, r->flags, r->low_in_a_row, r->elapsed_ns, r->fragments_expected,
                         r->fragments_direct, r->fragments_repaired, r->fragments_late,
-                        r->fragments_lost, r->fragments_unsent);
+                        r->fragments_lost, r->fragments_unsent, r->runs_moved);
         s->open = false;
     }
 }

@@ -21,7 +21,7 @@ struct definition {
     struct set_kind kind;
     engine_tensor *tensors;
     uint32_t count, cap;
-    uint64_t half; /* bytes of the send buffers */
+    uint64_t half, fragments; /* bytes of the send buffers; of the set */
 };
 
 struct client {
@@ -45,6 +45,7 @@ struct slot {
     char name[SLEET_NAME_MAX + 1];
     struct shm shm;
     void **buffers; /* 2 * count: send, then result */
+    uint64_t *owned; /* NULL: owners do not stay */
     uint32_t count;
     uint64_t seq;
     bool open;

@@ -224,6 +224,18 @@ SLEET_API int sleet_set_register(sleet_set *set);
 SLEET_API void *sleet_send_buffer(sleet_set *set, uint32_t index);
 SLEET_API const void *sleet_result_buffer(const sleet_set *set, uint32_t index);
 
+/* Elements first .. first + count - 1 of a tensor. */
+typedef struct sleet_range {
+    uint64_t first, count;
+} sleet_range;
+
+/* What this node owns of tensor `index` in a set whose owners stay (exchange reduce-scatter or
+ * all-gather), as of its last round: at most `cap` ranges in ascending order into `out`; *n is how
+ * many there are.  One that it has come to own (sleet_report.runs_moved) was another's before.
+ * Errors: EINVAL, ESTATE. */
+SLEET_API int sleet_owned(const sleet_set *set, uint32_t index, sleet_range *out, uint32_t cap,
+                          uint32_t *n);
+
 /* ---- rounds ------------------------------------------------------------ */
 
 #define SLEET_QUORUM_ALL 0u
@@ -269,6 +281,7 @@ typedef struct sleet_report {
     int64_t elapsed_ns;     /* from sleet_start() to the close of the round */
     uint64_t fragments_expected, fragments_direct, fragments_repaired, fragments_late,
         fragments_lost, fragments_unsent; /* what this node was to receive, at close */
+    uint32_t runs_moved;    /* parts that this node did not own in its last round, see sleet_owned() */
 } sleet_report;
 
 /* Begin a round with the set's present values; does not block.  An older round

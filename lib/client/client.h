@@ -3,7 +3,6 @@
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
 #include "client/protocol.h"
-#include "tensor/kind.h"
 #include <stdarg.h>
 
 #define CLIENT_REPLY_NS INT64_C(5000000000)  /* longest wait for a reply */
@@ -28,7 +27,8 @@ struct sleet_set {
     uint32_t count, cap;
     int handle; /* -1: not registered */
     uint8_t *map;
-    uint64_t map_bytes, half;
+    uint64_t map_bytes, half, fragments;
+    struct control_shared shared;
     uint64_t seq;        /* of the newest start */
     bool open, closed;   /* a round was started; its 150 has come */
     bool running;        /* the daemon may be using the buffers */

@@ -3,6 +3,7 @@
 #ifndef CLIENT_PROTOCOL_H
 #define CLIENT_PROTOCOL_H
 #include "sleet.h"
+#include "tensor/kind.h"
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,10 +162,30 @@ static inline uint64_t control_state_bytes(uint64_t half)
     return 2 * control_state_half(half) + SLEET_BLOB_MAX;
 }
 
-/* Size of the shared memory of a set whose send half is `half` bytes. */
-static inline uint64_t control_shared_bytes(uint64_t half)
+/* Where the parts of a set's shared memory begin, in bytes; send at 0.  A part that a set of its
+ * kind does not have is at 0 as well. */
+struct control_shared {
+    uint64_t result;
+    uint64_t residual; /* estimator carry: what waits to be sent, as send */
+    uint64_t owned;    /* exchange other than all-reduce: a bit a run, in words of 64 */
+    uint64_t bytes;    /* of it all */
+};
+
+/* `half`: bytes of the send part; `fragments`: of the set. */
+static inline struct control_shared control_shared_of(const struct set_kind *k, uint64_t half,
+                                                      uint64_t fragments)
 {
-    uint64_t bytes = control_align(2 * half, CONTROL_PAGE);
-    return bytes ? bytes : CONTROL_PAGE;
+    struct control_shared s = {.result = half};
+    uint64_t end = 2 * half, runs = (fragments + RUN_FRAGMENTS - 1) / RUN_FRAGMENTS;
+    if (k->estimator == SLEET_CARRY) {
+        s.residual = end;
+        end += half;
+    }
+    if (k->exchange != SLEET_ALL_REDUCE) {
+        s.owned = end;
+        end += control_align((runs + 63) / 64 * 8, CONTROL_ALIGN);
+    }
+    s.bytes = end ? control_align(end, CONTROL_PAGE) : CONTROL_PAGE;
+    return s;
 }
 #endif

@@ -71,6 +71,7 @@ int sleet_set_add(sleet_set *set, const char *name, sleet_dtype dtype, uint64_t 
                          .data = data};
     strcpy(t->name, name);
     set->half += control_align(t->bytes, CONTROL_ALIGN);
+    set->fragments += kind_fragments(count);
     return SLEET_OK;
 }
 
@@ -118,8 +119,9 @@ static int map_shared(sleet_set *set, const char *text)
     uint64_t bytes = 0;
     struct stat st;
     ctx->passed = -1;
+    set->shared = control_shared_of(&set->kind, set->half, set->fragments);
     if (fd < 0 || sscanf(text, "%d %" SCNu64, &handle, &bytes) != 2 || handle < 0 ||
-        bytes != control_shared_bytes(set->half) || fstat(fd, &st) || (uint64_t)st.st_size < bytes) {
+        bytes != set->shared.bytes || fstat(fd, &st) || (uint64_t)st.st_size < bytes) {
         if (fd >= 0)
             close(fd);
         return client_fail(ctx, SLEET_EPROTO, "unexpected reply to register: %.100s", text);
@@ -168,8 +170,36 @@ void *sleet_send_buffer(sleet_set *set, uint32_t index)
 
 const void *sleet_result_buffer(const sleet_set *set, uint32_t index)
 {
-    return set && set->map && index < set->count ? set->map + set->half + set->tensors[index].offset
+    return set && set->map && index < set->count ? set->map + set->shared.result + set->tensors[index].offset
                                                  : NULL;
+}
+
+int sleet_owned(const sleet_set *set, uint32_t index, sleet_range *out, uint32_t cap, uint32_t *n)
+{
+    if (!set || !n || index >= set->count || (cap && !out))
+        return SLEET_EINVAL;
+    *n = 0;
+    if (!set->map || !set->shared.owned)
+        return client_fail(set->ctx, SLEET_ESTATE, set->map ? "set %s: owners change with each round of an all-reduce"
+                                                            : "set %s is not registered", set->name);
+    const uint64_t *owned = (const void *)(set->map + set->shared.owned);
+    uint64_t first = 0, end = 0;
+    for (uint32_t i = 0; i < index; i++)
+        first += kind_fragments(set->tensors[i].count);
+    for (uint64_t f = 0; f < kind_fragments(set->tensors[index].count); f++) {
+        uint64_t run = (first + f) / RUN_FRAGMENTS, at = f * FRAGMENT_ELEMENTS;
+        if (!(owned[run / 64] >> (run % 64) & 1))
+            continue;
+        bool goes_on = *n && at == end;
+        end = at + FRAGMENT_ELEMENTS;
+        end = end < set->tensors[index].count ? end : set->tensors[index].count;
+        *n += !goes_on;
+        if (*n <= cap && !goes_on)
+            out[*n - 1].first = at;
+        if (*n <= cap)
+            out[*n - 1].count = end - out[*n - 1].first;
+    }
+    return SLEET_OK;
 }
 
 void client_set_free(sleet_set *set)

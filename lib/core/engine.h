@@ -75,13 +75,7 @@ int engine_register(engine *, const char *name, struct set_kind, const engine_te
 /* The trainer of `set` is gone or done.  Its buffers are not touched again. */
 void engine_detach(engine *, int set, sleet_time now);
 
-typedef struct {
-    const void *const *send; /* one array a tensor; read until the round closes */
-    void *const *result;     /* one array a tensor; written until the round closes */
-    sleet_round_options options;
-} engine_start_args;
-
-/* Open a round.  The two pointer tables are copied, the arrays are borrowed.
+/* Open a round (engine_start_args: base/config.h).  The two pointer tables are copied, the arrays are borrowed.
  * An older open round of the set is withdrawn without an event.
  * Errors: EINVAL, ESTATE (no contributor), ESCHEMA, ELEFT, ENOMEM. */
 int engine_start(engine *, int set, const engine_start_args *, sleet_time now);

@@ -132,7 +132,7 @@ int engine_start(engine *e, int handle, const engine_start_args *a, sleet_time n
         return SLEET_ELEFT;
     struct env env = engine_env(e);
     e->now = now;
-    return set_start(s, &env, a->send, a->result, &a->options, now);
+    return set_start(s, &env, a, now);
 }
 
 int engine_cancel(engine *e, int handle, sleet_time now)

@@ -12,6 +12,7 @@ struct trainer {
     bool paused;
     uint64_t halts; /* of its node when its round started */
     float *values, *result;
+    uint64_t *owned; /* a bit a run */
     struct cluster_report report;
 };
 
@@ -83,7 +84,8 @@ static bool allocate(cluster *c, const struct sim_config *config, const uint64_t
         struct trainer *t = &c->trainers[i];
         t->values = calloc(c->elements + 1, sizeof *t->values);
         t->result = calloc(c->elements + 1, sizeof *t->result);
-        if (!t->values || !t->result)
+        t->owned = calloc(c->elements / FRAGMENT_ELEMENTS / RUN_FRAGMENTS / 64 + tensors + 1, sizeof *t->owned);
+        if (!t->values || !t->result || !t->owned)
             return false;
     }
     return true;
@@ -116,6 +118,7 @@ void cluster_free(cluster *c)
     for (uint32_t i = 0; c->trainers && i < c->nodes; i++) {
         free(c->trainers[i].values);
         free(c->trainers[i].result);
+        free(c->trainers[i].owned);
     }
     free(c->trainers);
     free(c->tensor);
@@ -137,6 +140,11 @@ uint64_t cluster_elements(const cluster *c)
 float *cluster_values(cluster *c, uint32_t node)
 {
     return c->trainers[node].values;
+}
+
+bool cluster_owns(const cluster *c, uint32_t node, uint32_t run)
+{
+    return c->trainers[node].owned[run / 64] >> (run % 64) & 1;
 }
 
 const struct cluster_report *cluster_report(const cluster *c, uint32_t node)
@@ -174,7 +182,7 @@ void cluster_set_active(cluster *c, uint32_t node, bool active)
 int cluster_start(cluster *c, uint32_t node, const sleet_round_options *options)
 {
     struct trainer *t = &c->trainers[node];
-    engine_start_args args = {.send = c->send, .result = c->results};
+    engine_start_args args = {.send = c->send, .result = c->results, .owned = t->owned};
     if (options)
         args.options = *options;
     args.options.size = sizeof args.options;

@@ -29,6 +29,8 @@ uint64_t cluster_elements(const cluster *);
 /* The node's values, all tensors one after another; the caller may write
  * between rounds. */
 float *cluster_values(cluster *, uint32_t node);
+/* Did the node own the run in its last round?  Of sets whose owners stay. */
+bool cluster_owns(const cluster *, uint32_t node, uint32_t run);
 const struct cluster_report *cluster_report(const cluster *, uint32_t node);
 
 /* After sim_restart(): register the set again. 0 or a SLEET_E code. */

@@ -4,6 +4,7 @@
     X(cells) \
     X(collect) \
     X(engine) \
+    X(exchange) \
     X(faults) \
     X(forge) \
     X(groups) \

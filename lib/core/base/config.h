@@ -1,9 +1,10 @@
-/* The one table of what a node is told at its start. */
+/* The one table of what a node is told at its start, and what it is told for a round. */
 #ifndef BASE_CONFIG_H
 #define BASE_CONFIG_H
 #include "base/addr.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "sleet.h"
 #include <stdbool.h>
 
 /* Zero means the default of docs/architecture.md for every duration and number. */
@@ -41,4 +42,13 @@ typedef struct engine_config {
     bool repair_off;          /* experiments: gather holes are not asked for again */
     log_sink log;
 } engine_config;
+
+/* What a round is told; see engine_start(). */
+typedef struct {
+    const void *const *send; /* one array a tensor; read until the round closes */
+    void *const *result;     /* one array a tensor; written until the round closes */
+    uint64_t *owned; /* a bit a run, for sets whose owners stay: those that this node owns, as of the last
+                        round, written when the round closes; NULL: not asked for */
+    sleet_round_options options;
+} engine_start_args;
 #endif

@@ -1,4 +1,5 @@
 /* The end of a round for the trainer: the result is made whole and reported. */
+#include "base/bitmap.h"
 #include "round/round.h"
 #include <string.h>
 
@@ -37,8 +38,8 @@ void set_copy_fragment(const struct set *s, uint32_t fragment, const void *const
  * while they may be read; a slice a call, true when all is done. */
 static bool wind_up(struct set *s, struct round *r, const struct env *e)
 {
-    bool whole = r->got_n == r->due && r->filled == r->due;
-    if (whole && r->due == s->layout.fragments && !r->withheld)
+    bool whole = r->got_n == r->wanted && r->filled == r->wanted;
+    if (whole && r->wanted == s->layout.fragments && !r->withheld)
         return true;
     for (uint32_t i = 0; i < SLICE_FRAGMENTS && r->wound_up < s->layout.fragments; i++) {
         uint32_t f = r->wound_up++;
@@ -106,24 +107,47 @@ static void take_lineage(struct set *s, const struct round *r, const struct env 
     s->apart.merged = false;
 }
 
+/* Nodes whose values are in a fragment's result, of those expected. */
+static double present(const struct round *r, uint32_t fragment)
+{
+    const struct held *h = &r->held[fragment];
+    bool wanted = r->number_of[fragment] != NOT_DUE &&
+                  (round_gathers(r) || r->owner_of_run[fragment / RUN_FRAGMENTS] == r->self);
+    if (!wanted)
+        return r->expected;
+    if (!round_scatters(r)) /* there is one value, its owner's */
+        return h->weight > 0 ? r->expected : 0;
+    return h->weight > 0 ? (double)__builtin_popcountll(h->who) : 1.0;
+}
+
 /* Contributors over nodes expected, the mean over the elements; own values count one, and what
- * is not due counts as covered. */
+ * is not due, or others' to have, counts as covered. */
 static double coverage(const struct set *s, const struct round *r)
 {
-    double present = 0, all = (double)s->layout.elements * r->expected;
+    double sum = 0, all = (double)s->layout.elements * r->expected;
     for (uint32_t t = 0; t < s->layout.n; t++) {
         const struct tensor *ten = &s->layout.tensors[t];
         for (uint32_t i = 0; i < ten->fragments; i++) {
-            const struct held *h = &r->held[ten->first + i];
             uint32_t last = (uint32_t)(ten->count % FRAGMENT_ELEMENTS);
             uint32_t n = i + 1 == ten->fragments && last ? last : FRAGMENT_ELEMENTS;
-            if (r->number_of[ten->first + i] == NOT_DUE)
-                present += (double)n * r->expected;
-            else
-                present += n * (h->weight > 0 ? (double)__builtin_popcountll(h->who) : 1.0);
+            sum += n * present(r, ten->first + i);
         }
     }
-    return all > 0 && present < all ? present / all : 1.0;
+    return all > 0 && sum < all ? sum / all : 1.0;
+}
+
+uint32_t set_tell_owned(const struct set *s, uint64_t *owned, const struct round *r)
+{
+    uint32_t moved = 0;
+    for (uint32_t i = 0; owned && i < s->layout.runs; i++) {
+        bool mine = !r || (r->owner_of_run[i] == r->self && !r->withheld);
+        moved += mine && !bitmap_test(owned, i);
+        if (mine)
+            bitmap_set(owned, i);
+        else
+            bitmap_clear(owned, i);
+    }
+    return moved;
 }
 
 void set_close(struct set *s, struct round *r, const struct env *e, int error, sleet_time now)
@@ -133,7 +157,7 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
         return; /* set_expire() goes on */
     if (error == SLEET_OK && !r->withheld)
         held_merge(s, r);
-    bool whole = r->filled == r->due, joins = !s->established, collected = whole, news = whole;
+    bool whole = r->filled == r->wanted, joins = !s->established, collected = whole, news = whole;
     if (!r->withheld)
         r->covered = coverage(s, r);
     if (joins && !whole && error == SLEET_OK && !r->withheld)
@@ -174,6 +198,9 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
     p.fragments_late = g.late;
     p.fragments_lost = g.lost;
     p.fragments_unsent = g.unsent;
+    p.runs_moved = set_tell_owned(s, r->owned, r);
+    if (error == SLEET_OK && !round_scatters(r))
+        budget_add(&s->budget, p.elapsed_ns, (p.flags & SLEET_DEADLINE) != 0);
     r->flags = p.flags;
     if (p.flags & (SLEET_DEADLINE | SLEET_JOINING))
         s->announced |= SET_UNTOLD; /* those behind must not join what has closed here */

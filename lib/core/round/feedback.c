@@ -96,13 +96,13 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
 static bool wants_gather(const struct set *s, const struct round *r, const struct env *e,
                          uint32_t rank, sleet_time now)
 {
-    return r->joined && !r->closed && !gather_done_from(s, r, e, rank, now);
+    return r->joined && !r->closed && round_gathers(r) && !gather_done_from(s, r, e, rank, now);
 }
 
 static bool wants_scatter(const struct round *r, uint32_t rank)
 {
     const struct lane *l = &r->lane[rank];
-    return r->exact && !r->own.final && r->group.members[rank].contributes &&
+    return r->exact && round_scatters(r) && !r->own.final && r->group.members[rank].contributes &&
            (r->own.over >> rank & 1) && l->in_direct + l->in_repaired < r->lane[r->self].share;
 }
 
@@ -172,10 +172,10 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
                              .echo = m->echo,
                              .hold = m->echo ? (uint32_t)(time_since(now, m->echo_at) / 1000) : 0,
                              .bitmap = bits};
-    bool over = r->joined && (r->closed || !r->contributes || l->scatter_pos >= l->share);
+    bool over = r->joined && (r->closed || !r->contributes || !round_scatters(r) || l->scatter_pos >= l->share);
     w.flags =
         (uint8_t)((over ? SUMMARY_SCATTER_OVER : 0) |
-                  (r->own.final && l->gather_pos >= r->own.commits ? SUMMARY_COMMITS_FINAL : 0) |
+                  (r->own.final && (!round_gathers(r) || l->gather_pos >= r->own.commits) ? SUMMARY_COMMITS_FINAL : 0) |
                   (s->open && s->open->number == s->own_round ? 0 : SUMMARY_CLOSED) |
                   (scatter ? SUMMARY_SCATTER_HOLES : 0));
     witness_fill(r, rank, &w);

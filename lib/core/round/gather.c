@@ -56,7 +56,7 @@ static enum fate vouched_for(const struct set *s, struct round *r, const struct 
     for (; mask; mask &= mask - 1) {
         const struct group_member *who = &named->members[__builtin_ctzll(mask)];
         const struct group *g = who->node_id == m->node_id ? named : pinned_by(s, r, who);
-        uint8_t owner = g ? owner_of(g, r->number, run) : OWNER_NONE;
+        uint8_t owner = g ? owner_of(g, r->turn, run) : OWNER_NONE;
         if (g && (owner == OWNER_NONE || g->members[owner].node_id != m->node_id)) {
             e->counters->usurped++;
             return FATE_FOREIGN;
@@ -144,6 +144,15 @@ static bool mixed_done(const struct set *s, const struct round *r, const struct 
            time_since(now, l->final_at) >= feedback_settle(m);
 }
 
+/* Where an owner's commits stay with it: it has all that this node had to give. */
+static bool scatter_done(const struct set *s, const struct round *r, uint32_t rank, sleet_time now)
+{
+    const struct lane *l = &r->lane[rank];
+    if (!r->contributes || time_since(now, r->started) >= budget_now(&s->budget))
+        return true;
+    return l->scatter_pos >= l->share && (!r->exact || l->commits_final);
+}
+
 /* True when nothing more can come from the member as an owner. */
 bool gather_done_from(const struct set *s, const struct round *r, const struct env *e,
                       uint32_t rank, sleet_time now)
@@ -156,6 +165,10 @@ bool gather_done_from(const struct set *s, const struct round *r, const struct e
         return r->own.final && r->own.taken == r->own.commits;
     if (!m->alive || m->boot_id != g->boot_id)
         return true;
+    if (!round_gathers(r))
+        return scatter_done(s, r, rank, now);
+    if (!round_scatters(r) && got + l->commits_told == 0 && time_since(now, r->started) >= budget_now(&s->budget))
+        return true; /* only its trainer could hand out something */
     bool over = l->commits_final && (got >= l->commits_told || e->config->repair_off);
     bool never = !m->sets[s->handle].attached && got == 0 && l->commits_told == 0;
     bool done = got >= l->share || over || never;
@@ -182,7 +195,7 @@ static bool served(const struct set *s, const struct round *r, const struct env 
     const struct member_set *ms = &m->sets[s->handle];
     sleet_duration budget = budget_now(&s->budget);
     bool sole = sole_contributor(r), sent = l->gather_pos >= r->own.commits;
-    if ((int)rank == r->self || !m->alive || m->boot_id != g->boot_id || !r->contributes ||
+    if ((int)rank == r->self || !round_gathers(r) || !m->alive || m->boot_id != g->boot_id || !r->contributes ||
         (!sole && time_since(now, r->started) >= budget))
         return true;
     if (!sent)

@@ -26,10 +26,10 @@ void ledger_lane(const struct round *r, uint32_t rank, ledger_side *scatter, led
     uint32_t mine = r->lane[r->self].share;
     if ((int)rank == r->self)
         return;
-    if (l->share)
+    if (l->share && round_gathers(r))
         account(gather, l->share, round_disagrees(r, rank) ? 0 : l->commits_told, l->got_direct,
                 l->got_repaired, l->got_late);
-    if (mine && r->group.members[rank].contributes)
+    if (mine && round_scatters(r) && r->group.members[rank].contributes)
         account(scatter, mine, l->sent_told, l->in_direct, l->in_repaired, l->in_late);
 }
 

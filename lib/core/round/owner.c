@@ -218,7 +218,7 @@ enum fate owner_recv(struct set *s, struct round *r, const struct env *e, uint32
     const float *x = part->x;
     bool agrees = d->group == r->group.hash;
     bool mine = r->owner_of_run[fragment / RUN_FRAGMENTS] == r->self;
-    if ((agrees && !mine) || !contributes(s, r, e, rank) || !number_for(s, r, fragment, &number))
+    if (!round_scatters(r) || (agrees && !mine) || !contributes(s, r, e, rank) || !number_for(s, r, fragment, &number))
         return FATE_FOREIGN;
     if (agrees && d->remaining < share && share - d->remaining > lane->sent_told)
         lane->sent_told = share - d->remaining;
@@ -264,6 +264,8 @@ static bool counts_on_us(const struct set *s, const struct round *r, uint32_t ra
 static uint64_t needed(const struct set *s, const struct round *r, const struct env *e)
 {
     uint64_t need = 0;
+    if (!round_scatters(r))
+        return BIT(r->self); /* it hands out its own values */
     for (uint32_t i = 0; i < r->group.n; i++) {
         const struct group_member *g = &r->group.members[i];
         if (!g->contributes)
@@ -357,7 +359,8 @@ void owner_check(struct set *s, struct round *r, const struct env *e, sleet_time
         o->first_seen = now;
     sleet_duration waited = time_since(now, o->first_seen);
     if ((full & o->need) == o->need) {
-        budget_add(&s->budget, waited, false);
+        if (round_scatters(r))
+            budget_add(&s->budget, waited, false);
         finish(s, r, e);
         return;
     }

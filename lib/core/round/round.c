@@ -8,7 +8,7 @@
 static void number_fragments(struct round *r, const struct layout *l)
 {
     uint32_t fill[SLEET_GROUP_MAX] = {0};
-    owners_assign(&r->group, r->number, l->runs, r->owner_of_run);
+    owners_assign(&r->group, r->turn, l->runs, r->owner_of_run);
     for (uint32_t t = 0; t < l->n; t++) {
         const struct tensor *ten = &l->tensors[t];
         uint32_t fit = parts_fit(ten);
@@ -19,6 +19,7 @@ static void number_fragments(struct round *r, const struct layout *l)
             r->lane[r->owner_of_run[f / RUN_FRAGMENTS]].share += r->number_of[f] != NOT_DUE;
         }
     }
+    r->wanted = round_gathers(r) ? r->due : r->lane[r->self].share;
     for (uint32_t i = 1; i < r->group.n; i++)
         r->lane[i].start = r->lane[i - 1].start + r->lane[i - 1].share;
     for (uint32_t f = 0; f < l->fragments; f++) {
@@ -40,6 +41,8 @@ struct round *round_new(const struct layout *l, const struct group *g, int self,
     r->group = *g;
     r->self = self;
     r->number = number;
+    r->exchange = l->kind.exchange;
+    r->turn = r->exchange == SLEET_ALL_REDUCE ? number : 0;
     r->contributes = g->members[self].contributes;
     memcpy(r->people, g->members, g->n * sizeof g->members[0]);
     r->people_n = g->n;

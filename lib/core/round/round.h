@@ -17,8 +17,8 @@
 #include "member/member.h"
 #include "round/budget.h"
 #include "round/clip.h"
-#include "strategy/strategy.h"
 #include "round/parts.h"
+#include "strategy/strategy.h"
 #include "tensor/layout.h"
 #include "wire/wire.h"
 
@@ -98,6 +98,8 @@ struct extra { /* a further commit of a fragment, of another owner */
 
 struct round {
     uint64_t number;
+    uint64_t turn; /* of its owners: the number, or 0 where they stay */
+    sleet_exchange exchange;
     uint64_t lineage; /* of the group's contributors; 0: it was not known who founds it */
     struct group group;
     int self; /* own rank */
@@ -113,9 +115,11 @@ struct round {
     uint64_t skipped;
     const void **send;
     void **result;
+    uint64_t *owned; /* the caller's bitmap of the runs that this node owns; may be NULL */
     uint8_t *owner_of_run;
     uint32_t *frag;         /* the fragments that are due, grouped by owner rank */
     uint32_t due;           /* of them */
+    uint32_t wanted;        /* of the due ones, those that this node is to have in the end */
     uint32_t fit;           /* of them that a datagram takes at most */
     uint32_t *number_of;    /* fragment -> number within its owner's share; NOT_DUE */
     uint64_t *got;          /* fragments whose owner's commit is held */
@@ -185,7 +189,7 @@ struct set {
     struct group known[KNOWN_GROUPS]; /* ring */
     uint32_t known_next;
     bool waiting; /* a start that cannot pin a group yet */
-    struct { const void **send; void **result; sleet_round_options options; sleet_time at; } pending;
+    struct { const void **send; void **result; uint64_t *owned; sleet_round_options options; sleet_time at; } pending;
     struct { /* the pending start is answered with its own values, copied in slices */
         bool active;
         uint32_t flags, next; /* next: fragment */
@@ -214,6 +218,16 @@ struct env {
     struct view *view; /* whose members these are */
 };
 
+static inline bool round_scatters(const struct round *r)
+{
+    return r->exchange != SLEET_ALL_GATHER;
+}
+
+static inline bool round_gathers(const struct round *r)
+{
+    return r->exchange != SLEET_REDUCE_SCATTER;
+}
+
 static inline bool round_untouched(const struct round *r, const struct env *e)
 {
     return r->quiet_until.ns != 0 && r->quiet_view == e->view->generation;
@@ -237,8 +251,7 @@ void set_fini(struct set *);
 
 /* ---- start.c: which round to join, with whom, or alone */
 /* The tables hold one array a tensor and are copied; see engine_start(). */
-int set_start(struct set *, const struct env *, const void *const *send, void *const *result,
-              const sleet_round_options *, sleet_time now);
+int set_start(struct set *, const struct env *, const engine_start_args *, sleet_time now);
 /* Pin a group and join, or answer at once where there is nobody. */
 void set_retry_start(struct set *, const struct env *, sleet_time now);
 /* A joiner that waits takes the round whose commits it is sent. */
@@ -276,6 +289,8 @@ void set_change_over(struct set *, const struct env *);
 /* ---- close.c: the result made whole, the report */
 void set_close(struct set *, struct round *, const struct env *, int error, sleet_time now);
 void set_report(struct set *, int error, const sleet_report *);
+/* Bits of the runs that this node owns, all of them where there is no round; how many are new. */
+uint32_t set_tell_owned(const struct set *, uint64_t *owned, const struct round *);
 void set_copy_fragment(const struct set *, uint32_t fragment, const void *const *send, void *const *result);
 /* When to begin with the end of a round that nothing else ends: its deadline, less what the
  * filling of a large set may take. */

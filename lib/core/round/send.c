@@ -10,13 +10,13 @@
 
 static bool scatter_open(const struct round *r)
 {
-    return r->joined && !r->closed && r->contributes;
+    return r->joined && !r->closed && r->contributes && round_scatters(r);
 }
 
 bool round_has_data(const struct round *r, uint32_t rank)
 {
     const struct lane *l = &r->lane[rank];
-    return (!l->past && (l->gather_pos < r->own.commits || l->repairs)) ||
+    return (!l->past && round_gathers(r) && (l->gather_pos < r->own.commits || l->repairs)) ||
            (scatter_open(r) && (l->scatter_pos < l->share || l->scatter_repairs));
 }
 
@@ -235,7 +235,7 @@ size_t round_fill(struct set *s, struct round *r, const struct env *e, uint32_t 
                   uint64_t counter, sleet_time now)
 {
     struct lane *l = &r->lane[rank];
-    if (l->past)
+    if (l->past || !round_gathers(r))
         l->gather_pos = r->own.commits;
     if (l->gather_pos < r->own.commits) {
         uint32_t number = r->own.order[l->gather_pos++];

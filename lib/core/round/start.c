@@ -38,6 +38,8 @@ static void go_on_alone(struct set *s, const struct env *e, sleet_time now)
     p.flags |= p.coverage < (least > 0 ? least : 0.5) ? SLEET_LOW_COVERAGE : 0;
     p.flags |= p.expected == 1 ? SLEET_COMPLETE : 0;
     p.elapsed_ns = time_since(now, s->pending.at);
+    if (!(p.flags & SLEET_PARKED))
+        p.runs_moved = set_tell_owned(s, s->pending.owned, NULL);
     if (p.round) { /* those that are left are this node: it is not for lack of loss that nothing comes */
         s->weight += 1;
         set_note_coverage(s, e, false);
@@ -91,6 +93,7 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
     r->contributes = r->contributes && s->established;
     r->send = s->pending.send;
     r->result = s->pending.result;
+    r->owned = s->pending.owned;
     s->pending.send = NULL;
     s->pending.result = NULL;
     s->waiting = false;
@@ -109,6 +112,8 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
         const struct member *m = &e->members[r->group.members[i].slot];
         r->lane[i].summary_at = time_add(now, MS(2) + (m->rtt.valid ? m->rtt.srtt : MS(1)));
         r->lane[i].summary_due |= (int)i != r->self && !r->lane[i].share;
+        if (!round_scatters(r))
+            r->lane[i].scatter_pos = r->lane[i].share;
     }
     owner_check(s, r, e, now);
     if (gather_complete(s, r, e, now))
@@ -197,21 +202,22 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
         answer_alone(s, e, SLEET_DEADLINE, 0, now);
 }
 
-static int copy_tables(struct set *s, const void *const *send, void *const *result)
+static int copy_tables(struct set *s, const engine_start_args *a)
 {
     size_t n = s->layout.n + 1u;
     s->pending.send = calloc(n, sizeof *s->pending.send);
     s->pending.result = calloc(n, sizeof *s->pending.result);
     if (!s->pending.send || !s->pending.result)
         return SLEET_ENOMEM;
-    memcpy(s->pending.send, send, s->layout.n * sizeof *s->pending.send);
-    memcpy(s->pending.result, result, s->layout.n * sizeof *s->pending.result);
+    memcpy(s->pending.send, a->send, s->layout.n * sizeof *s->pending.send);
+    memcpy(s->pending.result, a->result, s->layout.n * sizeof *s->pending.result);
+    s->pending.owned = a->owned;
     return SLEET_OK;
 }
 
-int set_start(struct set *s, const struct env *e, const void *const *send, void *const *result,
-              const sleet_round_options *o, sleet_time now)
+int set_start(struct set *s, const struct env *e, const engine_start_args *a, sleet_time now)
 {
+    const sleet_round_options *o = &a->options;
     if (o->deadline_ns < 0 || o->deadline_ns > SEC(3600) || !(o->weight >= 0 && o->weight < 1e30) ||
         !(o->least_coverage >= 0 && o->least_coverage <= 1))
         return SLEET_EINVAL;
@@ -220,7 +226,7 @@ int set_start(struct set *s, const struct env *e, const void *const *send, void 
     if (s->schema_differs)
         return SLEET_ESCHEMA;
     set_withdraw(s, e, now);
-    if (copy_tables(s, send, result) != SLEET_OK) {
+    if (copy_tables(s, a) != SLEET_OK) {
         set_drop_pending(s);
         return SLEET_ENOMEM;
     }

@@ -4,6 +4,17 @@
 #define TENSOR_KIND_H
 #include "sleet.h"
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FRAGMENT_ELEMENTS 288 /* but in a tensor's last fragment */
+#define RUN_FRAGMENTS 8       /* the unit of ownership */
+
+/* Fragments of a tensor of so many elements. */
+static inline uint64_t kind_fragments(uint64_t count)
+{
+    return count / FRAGMENT_ELEMENTS + (count % FRAGMENT_ELEMENTS != 0);
+}
 
 struct set_kind {
     sleet_payload payload;

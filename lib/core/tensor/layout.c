@@ -81,7 +81,7 @@ static int fill(struct layout *l, const struct tensor_spec *specs)
         const struct tensor_spec *s = &specs[i];
         struct tensor *t = &l->tensors[i];
         uint8_t bytes[TENSOR_HEAD + 64];
-        uint64_t fragments = s->count / FRAGMENT_ELEMENTS + (s->count % FRAGMENT_ELEMENTS != 0);
+        uint64_t fragments = kind_fragments(s->count);
         if (!name_ok(s->name) || !dtype_ok(s->dtype))
             return SLEET_EINVAL;
         if (next + fragments > UINT32_MAX)

@@ -11,9 +11,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FRAGMENT_ELEMENTS 288
-#define RUN_FRAGMENTS 8
-
 struct tensor {
     char name[64];
     sleet_dtype dtype;
