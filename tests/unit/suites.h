@@ -15,6 +15,7 @@
     X(path) \
     X(peer) \
     X(replay) \
+    X(rotate) \
     X(scenario) \
     X(state) \
     X(strategy) \
