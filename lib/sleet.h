@@ -123,7 +123,19 @@ typedef enum sleet_payload {
     X(SLEET_ALL_GATHER, 3, "all-gather")
 
 /* How values become bytes on the way.  X(name, value, text); docs/protocol.md, "Codecs". */
-#define SLEET_CODEC_MAP(X) X(SLEET_CODEC_F32, 1, "f32")
+#define SLEET_CODEC_MAP(X)                                                                  \
+    X(SLEET_CODEC_F32, 1, "f32")                                                            \
+    X(SLEET_CODEC_BF16, 2, "bf16")                                                          \
+    X(SLEET_CODEC_F16, 3, "f16")                                                            \
+    X(SLEET_CODEC_I8, 4, "i8") /* a byte an element, rounded at random */                   \
+    X(SLEET_CODEC_TRUNC1, 5, "trunc1") /* leading bytes of each f32 */                      \
+    X(SLEET_CODEC_TRUNC2, 6, "trunc2")                                                      \
+    X(SLEET_CODEC_TRUNC3, 7, "trunc3")                                                      \
+    X(SLEET_CODEC_ROT1, 8, "rot1") /* rotated, so many bits an element */                   \
+    X(SLEET_CODEC_ROT2, 9, "rot2")                                                          \
+    X(SLEET_CODEC_ROT3, 10, "rot3")                                                         \
+    X(SLEET_CODEC_ROT4, 11, "rot4")                                                         \
+    X(SLEET_CODEC_TOPK, 12, "topk") /* the largest elements */
 
 #define SLEET_X(name, value, text) name = value,
 typedef enum sleet_estimator { SLEET_ESTIMATOR_MAP(SLEET_X) } sleet_estimator;

@@ -4,6 +4,7 @@
     X(aead) \
     X(budget) \
     X(checkpoint) \
+    X(codec) \
     X(cookie) \
     X(keys) \
     X(keyfile) \

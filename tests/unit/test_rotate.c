@@ -9,8 +9,8 @@
 #define N FRAGMENT_ELEMENTS
 #define MOST (N * 200 + 100)
 
-static const uint64_t counts[] = {0,     1,          2,           7,      255,      287, N,
-                                  N + 1, 2 * N + 96, 3 * N + 287, 64 * N, 65 * N, 127 * N + 5, MOST};
+static const uint64_t counts[] = {
+    0, 1, 2, 7, 255, 287, N, N + 1, 2 * N + 96, 3 * N + 287, 64 * N, 65 * N, 127 * N + 5, MOST};
 #define COUNTS (sizeof counts / sizeof counts[0])
 
 static void fill(float *x, uint64_t count, sleet_rng *rng)

@@ -189,6 +189,12 @@ static void kinds_that_do_not_go_together(void)
     CHECK(estimator_text(9) == NULL);
     CHECK(kind_refuse_codec(&k, SLEET_F32, 99) != NULL);
     CHECK(kind_refuse_codec(&k, SLEET_F32, SLEET_CODEC_F32) == NULL);
+    CHECK(kind_refuse_codec(&k, SLEET_F32, SLEET_CODEC_TOPK) == NULL);
+    k = kind_resolved((struct set_kind){.payload = SLEET_MODEL});
+    CHECK(kind_refuse_codec(&k, SLEET_F32, SLEET_CODEC_I8) == NULL);
+    CHECK(kind_refuse_codec(&k, SLEET_F32_STATE, SLEET_CODEC_I8) != NULL);
+    CHECK(kind_refuse_codec(&k, SLEET_F32, SLEET_CODEC_TOPK) != NULL);
+    CHECK(kind_refuse_codec(&k, SLEET_F32, SLEET_CODEC_ROT4) != NULL);
 }
 
 static void layout_holds_the_most_tensors(void)

@@ -93,9 +93,15 @@ static inline const char *kind_refuse(const struct set_kind *k)
 /* The same of a tensor's codec in a set of that kind. */
 static inline const char *kind_refuse_codec(const struct set_kind *k, sleet_dtype dtype, int codec)
 {
-    (void)k;
+    bool rotated = codec >= SLEET_CODEC_ROT1 && codec <= SLEET_CODEC_ROT4;
+    bool coarse = rotated || codec == SLEET_CODEC_TRUNC1 || codec == SLEET_CODEC_TOPK;
     if (!codec_text(codec))
         return "unknown codec";
+    if (coarse && !kind_additive(k))
+        return "codecs coarser than i8 (trunc1, rot1 to rot4, topk) need a payload that is added: "
+               "gradient, delta or pseudo-gradient";
+    if (rotated)
+        return "codecs rot1 to rot4 need values that are rotated, which rounds do not do yet";
     if (dtype == SLEET_F32_STATE && codec != SLEET_CODEC_F32)
         return "state (f32-state) travels as f32, so that all nodes come to have equal bits";
     return NULL;
