@@ -53,8 +53,8 @@ static inline struct set_kind kind_resolved(struct set_kind k)
 
 static inline bool kind_same(const char *a, const char *b)
 {
-    while (*a && *a == *b)
-        a++, b++;
+    for (; *a && *a == *b; a++)
+        b++;
     return *a == *b;
 }
 
