@@ -98,6 +98,25 @@ static void it_goes_on_under_loss(void)
     cluster_free(c);
 }
 
+/* A parameter and its moment, in tensors of equal size, are refreshed in the same round. */
+static void equal_tensors_are_refreshed_alike(void)
+{
+    const uint64_t alike[] = {3000, 40 * RUN + 100, 40 * RUN + 100};
+    struct sim_config config = {.nodes = 3, .seed = test_seed(), .link = CLEAN_LINK, .state_tensors = 2};
+    cluster *c = ready_cluster(&config, alike, 3);
+    REQUIRE(c);
+    for (uint32_t i = 0; i < 3; i++)
+        for (uint64_t k = 0; k < 3000 + 2 * alike[1]; k++)
+            cluster_values(c, i)[k] = (float)i;
+    CHECK(cluster_round(c, NULL));
+    for (uint64_t k = 0; k < alike[1]; k++) {
+        const float *x = cluster_values(c, 2) + 3000;
+        if (x[k] != x[alike[1] + k])
+            CHECK_EQ(k, UINT64_MAX);
+    }
+    cluster_free(c);
+}
+
 /* Rounds of which nothing is due would keep nobody together. */
 static void nothing_but_state_is_refused(void)
 {
@@ -111,5 +130,6 @@ TEST_SUITE(refresh) = {
     TEST(a_round_averages_its_part),
     TEST(only_the_part_travels),
     TEST(it_goes_on_under_loss),
+    TEST(equal_tensors_are_refreshed_alike),
     TEST_END,
 };

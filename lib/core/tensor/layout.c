@@ -102,6 +102,7 @@ static int fill(struct layout *l, const struct tensor_spec *specs)
         l->coded = c->bytes_max > l->coded ? c->bytes_max : l->coded;
         next += fragments;
         due += s->dtype == SLEET_F32_STATE ? 0 : fragments;
+        l->state += s->dtype == SLEET_F32_STATE ? (uint32_t)fragments : 0;
     }
     if (next && !due)
         return SLEET_EINVAL; /* rounds of nothing keep nobody together */

@@ -27,6 +27,7 @@ struct layout {
     struct tensor *tensors; /* owned */
     uint32_t n, fragments, runs, hash;
     uint32_t coded; /* most bytes of a fragment with the tensors' codecs */
+    uint32_t state; /* fragments of tensors of state */
     uint64_t elements;
     uint32_t *by_id; /* owned: tensor indices in ascending order of id */
 };
@@ -48,11 +49,27 @@ int layout_init(struct layout *, const char *name, struct set_kind, const struct
 /* Frees what layout_init() allocated and empties the layout; may be repeated. */
 void layout_fini(struct layout *);
 
-/* Whether a round averages the fragment: of a tensor of state one run in SLEET_REFRESH_ROUNDS. */
+/* Whether a round averages the fragment: of a tensor of state 8 in a row of each
+ * 8 * SLEET_REFRESH_ROUNDS.  Tensors of equal count take turns alike, so that a parameter and its
+ * moments are refreshed together: a node that has all three of one round goes on as the others do. */
 static inline bool layout_due(const struct tensor *t, uint32_t fragment, uint64_t round)
 {
+    uint64_t turn = t->count * UINT64_C(0x9e3779b97f4a7c15) >> 60; /* others begin elsewhere */
     return t->dtype != SLEET_F32_STATE ||
-           fragment / RUN_FRAGMENTS % SLEET_REFRESH_ROUNDS == round % SLEET_REFRESH_ROUNDS;
+           ((fragment - t->first) / RUN_FRAGMENTS + turn) % SLEET_REFRESH_ROUNDS ==
+               round % SLEET_REFRESH_ROUNDS;
+}
+
+/* Whether the tensor's result is added to something: what nobody delivered of it is 0. */
+static inline bool layout_additive(const struct layout *l, uint32_t tensor)
+{
+    return kind_additive(&l->kind) && l->tensors[tensor].dtype != SLEET_F32_STATE;
+}
+
+/* Whether the set holds values that are the job's, which a node has to take before it has a say. */
+static inline bool layout_has_model(const struct layout *l)
+{
+    return !kind_additive(&l->kind) || l->state > 0;
 }
 
 /* Index of the tensor with that id, -1 if there is none. */
