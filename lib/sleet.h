@@ -88,7 +88,8 @@ typedef enum sleet_dtype {
  * model: absolute values; the result is the weighted mean of what arrived, and
  * elements nobody delivered keep the caller's own value (RPS, arXiv 1810.07766).
  * The others are added to a model by their callers, in whom nobody else has a say: elements nobody
- * delivered are 0.  delta: the way of some local steps; gradient: of one batch;
+ * delivered are 0, and so is the whole result where nothing was exchanged (SLEET_BEHIND) but
+ * for a node that is the whole job: its own values are the result.  delta: the way of some local steps; gradient: of one batch;
  * pseudo-gradient: the way back, for an outer optimizer (DiLoCo, arXiv 2311.08105). */
 #define SLEET_PAYLOAD_MAP(X)                                                                \
     X(SLEET_MODEL, 1, "model")                                                              \
@@ -272,7 +273,10 @@ typedef struct sleet_round_options {
     X(SLEET_JOINING, 3, "joining")           /* weight 0: took the others' model */         \
     X(SLEET_ALONE, 4, "alone")               /* ahead of all others: nothing exchanged */      \
     X(SLEET_PARKED, 5, "parked")             /* cut off: no progress, the caller's own values; \
-                                                a trainer should not count its last step */
+                                                a trainer should not count its last step */ \
+    X(SLEET_BEHIND, 6, "behind")             /* additive payloads: the others took a step that  \
+                                                is not here, or nobody did: take none.  The result \
+                                                is 0 but for tensors of state, which are to be taken */
 
 enum {
 #define SLEET_X(name, bit, text) name = 1u << bit,
@@ -283,8 +287,8 @@ enum {
 typedef struct sleet_report {
     uint64_t round;         /* the job's number of the round joined; 0 when alone */
     uint64_t skipped;       /* rounds of the job missed since this node's last one */
-    double coverage;        /* contributors present over nodes expected, mean over elements;
-                               an element filled with the caller's own value counts one */
+    double coverage;        /* contributors present over nodes expected, mean over elements; an
+                               element filled with the caller's own value counts one, with 0 none */
     uint32_t group_size;    /* members of the pinned group */
     uint32_t expected;      /* nodes that count as 1.0: the group's contributors and those
                                lost without a word in the last minute */

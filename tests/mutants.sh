@@ -89,7 +89,7 @@ fault() { # NUMBER
     10) plant $owner '    if (number < share)' '    if (number < share || share)' ;;
     11) plant lib/core/state/block.c '    return !digest || ' '    return true || !digest || ' ;;
     12) plant lib/core/state/snapshot.c '> STATE_PIN)' '> 0 * STATE_PIN)' ;;
-    13) plant lib/core/tensor/layout.h '    return t->dtype != SLEET_F32_STATE ||' '    return t->dtype == t->dtype ||' ;;
+    13) plant lib/core/tensor/layout.h '    return t->dtype != SLEET_F32_STATE || round == 1 ||' '    return t->dtype == t->dtype ||' ;;
     14) plant lib/core/round/gather.c '    if (!expected && vouched_for(' '    if (rank > 64 && vouched_for(' ;;
     15) plant $clip '    if (fits || (int)rank == r->self' '    if (true || fits || (int)rank == r->self' ;;
     16) plant $clip '    return excess < EXCESS_MAX ? excess : EXCESS_MAX;' '    return excess < 0 ? excess : 0;' ;;

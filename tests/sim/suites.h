@@ -18,6 +18,7 @@
     X(notice) \
     X(numbers) \
     X(partition) \
+    X(payload) \
     X(pace) \
     X(refresh) \
     X(rounds) \

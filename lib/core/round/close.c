@@ -24,17 +24,20 @@ void set_report(struct set *s, int error, const sleet_report *p)
                                                               .elapsed = p->elapsed_ns};
 }
 
-void set_copy_fragment(const struct set *s, uint32_t fragment, const void *const *send,
+void set_fill_fragment(const struct set *s, uint32_t fragment, bool alone, const void *const *send,
                        void *const *result)
 {
     uint32_t tensor, n;
     uint64_t offset;
     layout_locate(&s->layout, fragment, &tensor, &offset, &n);
-    memcpy((float *)result[tensor] + offset, (const float *)send[tensor] + offset,
-           n * sizeof(float));
+    float *out = (float *)result[tensor] + offset;
+    if (layout_additive(&s->layout, tensor) && !alone)
+        memset(out, 0, n * sizeof *out);
+    else
+        memcpy(out, (const float *)send[tensor] + offset, n * sizeof *out);
 }
 
-/* Own values for the commits that are missing, and into the sums of the node's share
+/* Own values, or 0, for the commits that are missing, and own values into the sums of the node's share
  * while they may be read; a slice a call, true when all is done. */
 static bool wind_up(struct set *s, struct round *r, const struct env *e)
 {
@@ -46,7 +49,7 @@ static bool wind_up(struct set *s, struct round *r, const struct env *e)
         if (!r->withheld && r->number_of[f] != NOT_DUE)
             owner_wind_up(s, r, e, f);
         if (r->held[f].weight == 0)
-            set_copy_fragment(s, f, r->send, r->result);
+            set_fill_fragment(s, f, false, r->send, r->result);
     }
     return r->wound_up == s->layout.fragments;
 }
@@ -66,7 +69,7 @@ sleet_time set_last_call(const struct set *s, const struct round *r)
     return set_fill_by(r->started, r->deadline, s->layout.fragments - r->got_n);
 }
 
-/* The caller shall keep its own values. */
+/* The caller shall keep its own values, and add nothing to them. */
 static void withhold(const struct set *s, struct round *r)
 {
     r->withheld = true;
@@ -99,16 +102,21 @@ static void take_lineage(struct set *s, const struct round *r, const struct env 
     if (!ms || (r->lineage && r->lineage != ms->lineage))
         return; /* a heavier one has come up */
     uint64_t since = r->number > ms->weight_as_of ? r->number - ms->weight_as_of : 0;
+    set_take_lineage(s, ms, since * contributors(&r->group));
+}
+
+void set_take_lineage(struct set *s, const struct member_set *ms, uint64_t more)
+{
     s->established = true;
     s->lineage = ms->lineage;
     s->parent = ms->parent;
     s->forked_at = ms->forked_at;
-    s->weight = ms->weight + since * contributors(&r->group);
+    s->weight = ms->weight + more;
     s->apart.merged = false;
 }
 
-/* Nodes whose values are in a fragment's result, of those expected. */
-static double present(const struct round *r, uint32_t fragment)
+/* Nodes whose values are in a fragment's result, of those expected; `hole`: where there is none. */
+static double present(const struct round *r, uint32_t fragment, double hole)
 {
     const struct held *h = &r->held[fragment];
     bool wanted = r->number_of[fragment] != NOT_DUE &&
@@ -117,20 +125,21 @@ static double present(const struct round *r, uint32_t fragment)
         return r->expected;
     if (!round_scatters(r)) /* there is one value, its owner's */
         return h->weight > 0 ? r->expected : 0;
-    return h->weight > 0 ? (double)__builtin_popcountll(h->who) : 1.0;
+    return h->weight > 0 ? (double)__builtin_popcountll(h->who) : hole;
 }
 
-/* Contributors over nodes expected, the mean over the elements; own values count one, and what
- * is not due, or others' to have, counts as covered. */
+/* Contributors over nodes expected, the mean over the elements; own values count one, 0 in their
+ * place none, and what is not due, or others' to have, counts as covered. */
 static double coverage(const struct set *s, const struct round *r)
 {
     double sum = 0, all = (double)s->layout.elements * r->expected;
     for (uint32_t t = 0; t < s->layout.n; t++) {
         const struct tensor *ten = &s->layout.tensors[t];
+        double hole = layout_additive(&s->layout, t) ? 0 : 1;
         for (uint32_t i = 0; i < ten->fragments; i++) {
             uint32_t last = (uint32_t)(ten->count % FRAGMENT_ELEMENTS);
             uint32_t n = i + 1 == ten->fragments && last ? last : FRAGMENT_ELEMENTS;
-            sum += n * present(r, ten->first + i);
+            sum += n * present(r, ten->first + i, hole);
         }
     }
     return all > 0 && sum < all ? sum / all : 1.0;
@@ -160,8 +169,8 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
     bool whole = r->filled == r->wanted, joins = !s->established, collected = whole, news = whole;
     if (!r->withheld)
         r->covered = coverage(s, r);
-    if (joins && !whole && error == SLEET_OK && !r->withheld)
-        collected = collect_round(s, r, e, &news);
+    if (joins && error == SLEET_OK && !r->withheld)
+        collected = collect_round(s, r, e, whole, &news);
     bool little = joins ? !news : covers_little(r);
     if (error == SLEET_OK && !r->withheld && s->apart.isolated && little) {
         withhold(s, r);
@@ -180,7 +189,7 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
     if (whole && p.coverage >= 1.0)
         p.flags |= SLEET_COMPLETE;
     if (r->withheld)
-        p.flags |= SLEET_PARKED;
+        p.flags |= SLEET_PARKED | (kind_additive(&s->layout.kind) ? SLEET_BEHIND : 0);
     if (joins) {
         p.flags |= SLEET_JOINING;
         if (collected && error == SLEET_OK && !r->withheld)

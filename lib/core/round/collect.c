@@ -1,6 +1,9 @@
 /* A model that is larger than what one round can bring: a joiner keeps count of what the rounds in
  * which it joined have brought together.  What it has of each fragment is the newest; so its model
- * is of a few rounds, and becomes of one with the first that it contributes to. */
+ * is of a few rounds, and becomes of one with the first that it contributes to.
+ *
+ * Of an additive set the model is the tensors of state, of which each round brings its part; the
+ * joiner takes the steps between as the others do, so what it has stays of one. */
 #include "base/bitmap.h"
 #include "round/round.h"
 #include <stdlib.h>
@@ -11,24 +14,34 @@ void collect_drop(struct collect *c)
     *c = (struct collect){0};
 }
 
-bool collect_round(struct set *s, const struct round *r, const struct env *e, bool *news)
+bool collect_round(struct set *s, const struct round *r, const struct env *e, bool whole, bool *news)
 {
     struct collect *c = &s->collect;
-    uint32_t n = s->layout.fragments;
+    const struct layout *l = &s->layout;
+    bool additive = kind_additive(&l->kind);
+    uint32_t all = additive ? l->state : l->fragments;
+    *news = additive ? r->filled > 0 : whole;
+    if (!all || (whole && !additive))
+        return true;
     if (c->have && (c->lineage != r->lineage || r->number < c->round ||
                     r->number - c->round > e->config->window))
         collect_drop(c); /* of another model, or too old */
     bool goes_on = c->have != NULL;
-    if (!goes_on && !(c->have = calloc(bitmap_words(n), sizeof *c->have)))
+    if (!goes_on && !(c->have = calloc(bitmap_words(l->fragments), sizeof *c->have)))
         return false;
     c->lineage = r->lineage;
     c->round = r->number;
-    for (uint32_t f = 0; f < n; f++) {
-        if (r->held[f].weight == 0 || bitmap_test(c->have, f))
+    for (uint32_t t = 0; t < l->n; t++) {
+        const struct tensor *ten = &l->tensors[t];
+        if (layout_additive(l, t))
             continue;
-        bitmap_set(c->have, f);
-        c->n++;
-        *news |= goes_on;
+        for (uint32_t f = ten->first; f < ten->first + ten->fragments; f++) {
+            if (r->held[f].weight == 0 || bitmap_test(c->have, f))
+                continue;
+            bitmap_set(c->have, f);
+            c->n++;
+            *news |= goes_on;
+        }
     }
-    return c->n == n;
+    return c->n == all;
 }

@@ -55,7 +55,8 @@ bool set_explain(const struct set *s, const struct env *e, uint64_t number, engi
         if (r->number_of[f] == NOT_DUE)
             continue;
         layout_locate(&s->layout, f, &tensor, &offset, &n);
-        classify(x, r->held[f].weight > 0 ? r->held[f].who : own, tensor, offset, n);
+        uint64_t fill = layout_additive(&s->layout, tensor) ? 0 : own;
+        classify(x, r->held[f].weight > 0 ? r->held[f].who : fill, tensor, offset, n);
     }
     qsort(x->class, x->classes, sizeof x->class[0], compare_classes);
     for (uint32_t i = 0; i < r->people_n; i++)

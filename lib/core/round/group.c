@@ -53,6 +53,12 @@ static struct group_member listed(const struct member *m, uint32_t slot, bool co
                                  .slot = (int16_t)slot};
 }
 
+/* Has a say although it shares no history yet: there is none that matters. */
+static bool fresh(const struct set *s, bool established)
+{
+    return !established && !layout_has_model(&s->layout);
+}
+
 /* False when nobody's model can be taken yet: the start has to wait. */
 bool set_group(const struct set *s, const struct env *e, uint64_t number, struct group *out)
 {
@@ -73,14 +79,16 @@ bool set_group(const struct set *s, const struct env *e, uint64_t number, struct
     const struct member_set *furthest = view_furthest(e->view, (uint32_t)s->handle);
     if (has_cells(e) && !s->established && furthest && furthest->round < number)
         return false; /* as below, but found without a look at all */
-    view[n++] = listed(&e->members[0], 0, s->attached && s->established && !set_parked(s, e));
+    bool own = s->established || fresh(s, s->established);
+    view[n++] = listed(&e->members[0], 0, s->attached && own && !set_parked(s, e));
     for (uint32_t i = 1; i < e->view->n; i++) {
         const struct member *m = &e->members[i];
         const struct member_set *ms = &m->sets[s->handle];
         if (!takes_part(m, s->handle))
             continue;
         bool same = !lowest && ms->established && !ms->parked && ms->lineage == lineage;
-        view[n++] = listed(m, i, same || m->node_id == lowest);
+        bool comes = !ms->parked && fresh(s, ms->established);
+        view[n++] = listed(m, i, same || comes || m->node_id == lowest);
     }
     cell.n = (uint8_t)cell_select(view, n, e->members[0].node_id, number, &cell.cell_bits);
     for (uint32_t i = 0; i < cell.n; i++) {

@@ -261,9 +261,9 @@ void set_drop_pending(struct set *);
 sleet_time set_pending_deadline(const struct set *);
 
 /* ---- collect.c: a joiner's model, brought by more than one round */
-/* Count in what a round has brought that was not complete.  True when nothing of the model is
+/* Count in what a round has brought, `whole` or not.  True when nothing of the model is
  * missing any more; *news: there was more than in the round before. */
-bool collect_round(struct set *, const struct round *, const struct env *, bool *news);
+bool collect_round(struct set *, const struct round *, const struct env *, bool whole, bool *news);
 void collect_drop(struct collect *);
 
 /* ---- apart.c: members cut apart, and lineages that meet */
@@ -291,7 +291,12 @@ void set_close(struct set *, struct round *, const struct env *, int error, slee
 void set_report(struct set *, int error, const sleet_report *);
 /* Bits of the runs that this node owns, all of them where there is no round; how many are new. */
 uint32_t set_tell_owned(const struct set *, uint64_t *owned, const struct round *);
-void set_copy_fragment(const struct set *, uint32_t fragment, const void *const *send, void *const *result);
+/* What a fragment without a commit is: the node's own values; but 0 of what is added to something, unless
+ * it is `alone` in the job. */
+void set_fill_fragment(const struct set *, uint32_t fragment, bool alone, const void *const *send,
+                       void *const *result);
+/* Be one of those; `more`: contributions that they have averaged since they said so. */
+void set_take_lineage(struct set *, const struct member_set *, uint64_t more);
 /* When to begin with the end of a round that nothing else ends: its deadline, less what the
  * filling of a large set may take. */
 sleet_time set_last_call(const struct set *, const struct round *);

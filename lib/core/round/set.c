@@ -72,6 +72,8 @@ struct round *set_pin(struct set *s, const struct env *e, uint64_t number, sleet
     uint64_t lineage = s->established ? s->lineage : 0;
     if (!s->established)
         set_heaviest_lineage(s, e, &lineage);
+    if (*slot && (*slot)->number == number && !(*slot)->lineage && !layout_has_model(&s->layout))
+        (*slot)->lineage = lineage; /* its founder is heard now; the group is the same all along */
     if (*slot && (*slot)->number == number && ((*slot)->joined || (*slot)->lineage == lineage))
         return *slot;
     if ((*slot && ((*slot)->number > number || *slot == s->open)) || !set_group(s, e, number, &g))

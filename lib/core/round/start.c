@@ -16,11 +16,11 @@ void set_drop_pending(struct set *s)
     s->waiting = s->alone.active = false;
 }
 
-/* Own values as the result, a slice a call, then the report: nobody to average with. */
+/* Own values, or 0, as the result, a slice a call, then the report: nobody to average with. */
 static void go_on_alone(struct set *s, const struct env *e, sleet_time now)
 {
     for (uint32_t i = 0; i < SLICE_FRAGMENTS && s->alone.next < s->layout.fragments; i++)
-        set_copy_fragment(s, s->alone.next++, s->pending.send, s->pending.result);
+        set_fill_fragment(s, s->alone.next++, s->alone.round != 0, s->pending.send, s->pending.result);
     if (s->alone.next < s->layout.fragments)
         return;
     struct group self = {.n = 1};
@@ -35,6 +35,10 @@ static void go_on_alone(struct set *s, const struct env *e, sleet_time now)
     if (s->apart.isolated)
         p.flags |= SLEET_PARKED;
     p.coverage = 1.0 / p.expected;
+    if (kind_additive(&s->layout.kind) && !p.round) {
+        p.coverage = 0;
+        p.flags |= SLEET_BEHIND;
+    }
     p.flags |= p.coverage < (least > 0 ? least : 0.5) ? SLEET_LOW_COVERAGE : 0;
     p.flags |= p.expected == 1 ? SLEET_COMPLETE : 0;
     p.elapsed_ns = time_since(now, s->pending.at);
@@ -70,8 +74,10 @@ void set_withdraw(struct set *s, const struct env *e, sleet_time now)
 
 static void establish(struct set *s, const struct env *e, sleet_time now)
 {
-    uint64_t lineage;
-    if (!s->established && !set_heaviest_lineage(s, e, &lineage) && set_may_found(s, e, now)) {
+    const struct member_set *ms = view_heaviest(e->view, (uint32_t)s->handle);
+    if (!s->established && ms && !layout_has_model(&s->layout))
+        set_take_lineage(s, ms, 0); /* there is nothing to take first */
+    if (!s->established && !ms && set_may_found(s, e, now)) {
         s->established = true;
         s->lineage = mix64(e->members[0].node_id ^ mix64(e->members[0].boot_id)) | 1;
         s->parent = s->forked_at = s->weight = 0;
@@ -138,10 +144,10 @@ static void report_nothing(struct set *s, const struct env *e, uint64_t number, 
     set_drop_pending(s);
 }
 
-/* A joiner that waits takes the round whose commits it is sent. */
+/* A joiner that waits takes the round whose commits it is sent; not one that has a say in the next. */
 void set_join_served(struct set *s, struct round *r, const struct env *e, sleet_time now)
 {
-    if (s->waiting && !s->established && !r->joined && r->number > s->own_round)
+    if (s->waiting && layout_has_model(&s->layout) && !s->established && !r->joined && r->number > s->own_round)
         join(s, r, e, now);
 }
 
@@ -182,7 +188,8 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
         answer_alone(s, e, SLEET_ALONE, 0, now);
         return;
     }
-    if (!set_group(s, e, number, &g)) {
+    bool unfounded = !s->established && !layout_has_model(&s->layout); /* the founder will be heard */
+    if (unfounded || !set_group(s, e, number, &g)) {
         if (late)
             answer_alone(s, e, SLEET_JOINING | SLEET_DEADLINE, 0, now);
         return;

@@ -51,11 +51,12 @@ void layout_fini(struct layout *);
 
 /* Whether a round averages the fragment: of a tensor of state 8 in a row of each
  * 8 * SLEET_REFRESH_ROUNDS.  Tensors of equal count take turns alike, so that a parameter and its
- * moments are refreshed together: a node that has all three of one round goes on as the others do. */
+ * moments are refreshed together: a node that has all three of one round goes on as the others do.
+ * The first round of a job averages all, so that its nodes begin with equal state. */
 static inline bool layout_due(const struct tensor *t, uint32_t fragment, uint64_t round)
 {
     uint64_t turn = t->count * UINT64_C(0x9e3779b97f4a7c15) >> 60; /* others begin elsewhere */
-    return t->dtype != SLEET_F32_STATE ||
+    return t->dtype != SLEET_F32_STATE || round == 1 ||
            ((fragment - t->first) / RUN_FRAGMENTS + turn) % SLEET_REFRESH_ROUNDS ==
                round % SLEET_REFRESH_ROUNDS;
 }
