@@ -66,8 +66,8 @@ fault() { # NUMBER
         '    if (rank == 1 || (o->mask[number] & BIT(rank)))' &&
         plant $owner '    if (!r->joined || r->closed || !r->contributes ||' \
             '    if (r->self == 1 || !r->joined || r->closed || !r->contributes ||' ;;
-    2) plant $owner '    o->wsum[number] += d->weight;' \
-        '    o->wsum[number] += d->weight + (o->mask[number] ? 0 : 1);' ;;
+    2) plant $owner '    r->own.wsum[number] += weight;' \
+        '    r->own.wsum[number] += weight + (r->own.mask[number] ? 0 : 1);' ;;
     3) plant $owner '    if (o->mask[number] & BIT(rank))' '    if (rank >= 64)' &&
         plant lib/core/engine.c 'if (!replay_check_and_set(&m->replay, h.counter)) {' \
             'if (!replay_check_and_set(&m->replay, h.counter) && h.type != WIRE_DATA) {' ;;

@@ -5,6 +5,7 @@
     X(collect) \
     X(engine) \
     X(exchange) \
+    X(estimators) \
     X(faults) \
     X(forge) \
     X(groups) \

@@ -12,6 +12,7 @@
 #include "base/addr.h"
 #include "base/heap.h"
 #include "base/time.h"
+#include "member/arrival.h"
 #include "path/path.h"
 #include "session/peer.h"
 #include "session/replay.h"
@@ -40,6 +41,8 @@ struct member_set {
     uint32_t silent_rounds; /* in a row without any contribution to this node */
     sleet_time ask_at;      /* not to be asked for a group before */
     double coverage;        /* long-run share of its fragments in our commits */
+    struct arrival arrival; /* the same without the time in which its trainer paused */
+    float gave;             /* weight of its newest contribution, 0: none yet */
     uint64_t clipped, refused; /* contributions of its cut down, results not taken */
     uint64_t far_rounds;       /* rounds with some */
     uint64_t disputed, disputes; /* rounds in which another held other results of it than we; in

@@ -165,8 +165,7 @@ static void add_suspect(struct set *s, struct round *r, const struct env *e, uin
         e->counters->clipped++;
         l->excess = (float)larger((double)l->excess, excess < EXCESS_MAX ? excess : EXCESS_MAX);
     }
-    reduce_add(r->own.acc[number], p->x, weight, n);
-    r->own.wsum[number] += weight;
+    owner_add(s, r, e, number, p->rank, p->x, weight, n);
 }
 
 void clip_settle(struct set *s, struct round *r, const struct env *e, uint32_t number)
@@ -207,7 +206,9 @@ double clip_excess(const struct set *s, const struct round *r, const struct env 
         own = change_of(s, fragment, (const float *)r->send[tensor] + offset, n);
     double usual = larger((double)s->clip.change[tensor].median, (double)own);
     double usual_weight = larger((double)s->clip.weight.median, r->weight);
-    double weight = (double)h->weight / __builtin_popcountll(h->who);
+    bool whole = estimator_for(&s->layout, tensor)->whole; /* its weight is that of all */
+    double weight = (double)h->weight /
+                    (whole ? group_contributors(&r->group) : (uint32_t)__builtin_popcountll(h->who));
     double excess = larger((double)change / usual, weight / usual_weight) / e->config->clip;
     return excess < EXCESS_MAX ? excess : EXCESS_MAX;
 }

@@ -77,19 +77,11 @@ static void withhold(const struct set *s, struct round *r)
     memset(r->held, 0, s->layout.fragments * sizeof *r->held);
 }
 
-static uint32_t contributors(const struct group *g)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < g->n; i++)
-        n += g->members[i].contributes;
-    return n;
-}
-
 /* Of those in the group; for those that are missing see apart.c.  Less of them than was asked for,
  * or nothing of the others where there are some. */
 static bool covers_little(const struct round *r)
 {
-    uint32_t n = contributors(&r->group);
+    uint32_t n = group_contributors(&r->group);
     double present = r->covered * r->expected;
     return n > 1 && (present < r->least_coverage * n || present < 1.01);
 }
@@ -102,7 +94,7 @@ static void take_lineage(struct set *s, const struct round *r, const struct env 
     if (!ms || (r->lineage && r->lineage != ms->lineage))
         return; /* a heavier one has come up */
     uint64_t since = r->number > ms->weight_as_of ? r->number - ms->weight_as_of : 0;
-    set_take_lineage(s, ms, since * contributors(&r->group));
+    set_take_lineage(s, ms, since * group_contributors(&r->group));
 }
 
 void set_take_lineage(struct set *s, const struct member_set *ms, uint64_t more)
@@ -197,7 +189,7 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
         if (s->established)
             collect_drop(&s->collect);
     } else if (error == SLEET_OK) {
-        s->weight += (1 + r->skipped) * contributors(&r->group);
+        s->weight += (1 + r->skipped) * group_contributors(&r->group);
     }
     ledger_side g = {0};
     ledger_gather(r, &g);

@@ -1,7 +1,7 @@
 /* The commits a member holds.  Where all pinned one group there is one a fragment.
  * Where they did not there may be several, of different owners: each contributor
  * gave its fragment to one owner only, so their contributors are disjoint and the
- * result is their weighted mean, taken in the order of the owners' ids, so that
+ * result is their weighted mean (with an estimator that divides by the weight of all, their sum), taken in the order of the owners' ids, so that
  * all who hold the same commits get the same bits. */
 #include "round/round.h"
 #include "tensor/reduce.h"
@@ -134,6 +134,7 @@ static void merge(struct set *s, struct round *r, uint32_t fragment)
     uint32_t tensor, n, parts = 0;
     uint64_t offset;
     layout_locate(&s->layout, fragment, &tensor, &offset, &n);
+    bool whole = estimator_for(&s->layout, tensor)->whole;
     float *out = (float *)r->result[tensor] + offset;
     struct held *h = &r->held[fragment];
     memcpy(first, out, n * sizeof(float));
@@ -146,7 +147,8 @@ static void merge(struct set *s, struct round *r, uint32_t fragment)
     qsort(part, parts, sizeof part[0], compare_parts);
     for (uint32_t i = 0; i < parts; i++) {
         reduce_add(sum, part[i].x, part[i].weight, n);
-        weight += part[i].weight;
+        weight = !whole || i == 0 ? weight + part[i].weight
+                 : part[i].weight > weight ? part[i].weight : weight;
     }
     reduce_mean(out, sum, weight, n);
 }

@@ -78,6 +78,8 @@ static void judge_contributors(struct set *s, const struct round *r, const struc
         struct member_set *ms = &m->sets[s->handle];
         uint32_t in = l->in_direct + l->in_repaired;
         ms->coverage += ((double)in / mine - ms->coverage) / 16;
+        if (in || ms->silent_rounds < e->config->absent_rounds)
+            arrival_add(&ms->arrival, (double)in / mine);
         ms->silent_rounds = in ? 0 : ms->silent_rounds + 1;
         if (ms->silent_rounds == 10)
             LOG(&e->config->log, LOG_WARN, FAULT_REMOTE, "member-contributes-nothing",

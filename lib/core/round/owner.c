@@ -56,6 +56,46 @@ static bool number_for(const struct set *s, struct round *r, uint32_t fragment, 
     return true;
 }
 
+/* The probability that what the member contributes gets here. */
+static double arrival_from(const struct set *s, const struct round *r, const struct env *e,
+                           uint32_t rank)
+{
+    const struct member *m = &e->members[r->group.members[rank].slot];
+    return (int)rank == r->self ? 1 : arrival_rate(&m->sets[s->handle].arrival);
+}
+
+static uint32_t tensor_of(const struct set *s, const struct round *r, uint32_t number)
+{
+    uint32_t tensor, n;
+    uint64_t offset;
+    layout_locate(&s->layout, owner_fragment(r, number), &tensor, &offset, &n);
+    return tensor;
+}
+
+void owner_add(const struct set *s, struct round *r, const struct env *e, uint32_t number,
+               uint32_t rank, const float *x, double weight, uint32_t n)
+{
+    const struct estimator *est = estimator_for(&s->layout, tensor_of(s, r, number));
+    reduce_add(r->own.acc[number], x, weight * est->factor(arrival_from(s, r, e, rank)), n);
+    r->own.wsum[number] += weight;
+}
+
+/* What the sums of a number are divided by.  Who has not been heard in this round counts as
+ * it did last. */
+static double divisor(const struct set *s, const struct round *r, const struct env *e,
+                      uint32_t number)
+{
+    double live = 0, all = 0;
+    for (uint32_t i = 0; i < r->group.n; i++) {
+        const struct group_member *g = &r->group.members[i];
+        double weight = (double)e->members[g->slot].sets[s->handle].gave;
+        weight = weight > 0 ? weight : 1;
+        all += g->contributes || (r->own.mask[number] & BIT(i)) ? weight : 0;
+        live += (r->own.need | r->own.mask[number]) & BIT(i) ? weight : 0;
+    }
+    return estimator_for(&s->layout, tensor_of(s, r, number))->divisor(r->own.wsum[number], live, all);
+}
+
 /* Add the node's own values to a fragment it owns. */
 static void add_own(struct set *s, struct round *r, const struct env *e, uint32_t number)
 {
@@ -69,12 +109,10 @@ static void add_own(struct set *s, struct round *r, const struct env *e, uint32_
         e->counters->nonfinite++;
         return;
     }
-    double *acc = sums(r, number);
-    if (!acc)
+    if (!sums(r, number))
         return;
     clip_suspects(s, r, e, number, (uint32_t)r->self, x, n, (float)r->weight);
-    reduce_add(acc, x, r->weight, n);
-    r->own.wsum[number] += r->weight;
+    owner_add(s, r, e, number, (uint32_t)r->self, x, r->weight, n);
     r->own.mask[number] |= BIT(r->self);
 }
 
@@ -140,11 +178,12 @@ static void commit(struct set *s, struct round *r, const struct env *e, uint32_t
     float x[FRAGMENT_ELEMENTS];
     uint32_t fragment = owner_fragment(r, number), n = elements_of(s, r, number);
     clip_settle(s, r, e, number);
-    reduce_mean(x, o->acc[number], o->wsum[number], n);
+    double by = divisor(s, r, e, number);
+    reduce_mean(x, o->acc[number], by, n);
     encode(s, r, number, x, n);
     free(o->acc[number]);
     o->acc[number] = NULL;
-    o->wsum[number] = -o->wsum[number];
+    o->wsum[number] = -by;
     o->order[o->commits++] = number;
     o->foreign_commits += number >= share;
     if (!r->joined)
@@ -232,13 +271,11 @@ enum fate owner_recv(struct set *s, struct round *r, const struct env *e, uint32
         lane->in_late += mine && lane->in_direct + lane->in_repaired + lane->in_late < share;
         return FATE_STALE;
     }
-    double *acc = sums(r, number);
-    if (!acc)
+    if (!sums(r, number))
         return FATE_STALE;
-    if (!clip_suspects(s, r, e, number, rank, x, n, d->weight)) {
-        reduce_add(acc, x, d->weight, n);
-        o->wsum[number] += d->weight;
-    }
+    e->members[r->group.members[rank].slot].sets[s->handle].gave = d->weight;
+    if (!clip_suspects(s, r, e, number, rank, x, n, d->weight))
+        owner_add(s, r, e, number, rank, x, d->weight, n);
     o->mask[number] |= BIT(rank);
     if (mine && d->phase == PHASE_SCATTER)
         lane->in_direct++;

@@ -17,6 +17,7 @@
 #include "member/member.h"
 #include "round/budget.h"
 #include "round/clip.h"
+#include "round/estimate.h"
 #include "round/parts.h"
 #include "strategy/strategy.h"
 #include "tensor/layout.h"
@@ -233,6 +234,14 @@ static inline bool round_untouched(const struct round *r, const struct env *e)
     return r->quiet_until.ns != 0 && r->quiet_view == e->view->generation;
 }
 
+static inline uint32_t group_contributors(const struct group *g)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->n; i++)
+        n += g->members[i].contributes;
+    return n;
+}
+
 /* ---- set.c: the rounds of a set, their window and timers */
 /* The rounds of the others that hold the same model. */
 struct member_rounds set_others(const struct set *, const struct env *);
@@ -329,6 +338,9 @@ enum fate owner_recv(struct set *, struct round *, const struct env *, uint32_t 
 /* The bytes of what was committed under a number. */
 const uint8_t *owner_coded(const struct set *, const struct round *, uint32_t number, uint32_t *bytes);
 void owner_check(struct set *, struct round *, const struct env *, sleet_time now);
+/* Add a member's n values to the sums of a number, to count as the estimator has it. */
+void owner_add(const struct set *, struct round *, const struct env *, uint32_t number, uint32_t rank,
+               const float *x, double weight, uint32_t n);
 bool gather_sent(const struct round *, const struct env *, uint32_t rank);
 /* The trainer's buffers go: take the commit of a fragment of the own share, or else add the
  * node's values to its sums. */

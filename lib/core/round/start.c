@@ -105,6 +105,7 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
     s->waiting = false;
     r->weight = o->weight > 0 ? (float)o->weight : 1;
     r->least_coverage = o->least_coverage > 0 ? o->least_coverage : 0.5;
+    e->members[0].sets[s->handle].gave = (float)r->weight;
     r->quorum = o->quorum;
     r->exact |= o->exact != 0;
     r->quiet_until = (sleet_time){0};
