@@ -244,7 +244,7 @@ static bool prepare(struct play *p)
                                 .part_continue = p->s->go_on};
     if (!trainers_open(p))
         return false;
-    p->c = cluster_new(&config, (uint64_t[]){p->params, p->params}, 2);
+    p->c = cluster_new(&config, (uint64_t[]){p->learner.tensor[0].count, p->learner.tensor[1].count}, 2);
     if (!p->c) {
         fputs("sleet-sim: out of memory\n", stderr);
         return false;

@@ -36,8 +36,6 @@ struct play {
     struct idx_dataset data;
     struct learner learner;
     struct shard_split split;
-    struct sgd sgd;
-    size_t params;
     struct trainer trainer[SCENARIO_NODES_MAX];
     struct scenario_link link[SCENARIO_NODES_MAX]; /* now */
     sleet_time free_at[SCENARIO_NODES_MAX];        /* of the rate limit towards a node */

@@ -30,8 +30,11 @@ bool trainers_open(struct play *p)
                                         .hidden = {(uint32_t)w->hidden},
                                         .hidden_count = 1,
                                         .batch = (uint32_t)w->batch,
-                                        .limit = (uint32_t)w->samples};
-    p->sgd = (struct sgd){.rate = w->lr, .momentum = 0.9, .steps = scenario_steps(p->s)};
+                                        .limit = (uint32_t)w->samples,
+                                        .optimizer = {.kind = &optimizer_sgd,
+                                                      .rate = w->lr,
+                                                      .momentum = 0.9,
+                                                      .steps = scenario_steps(p->s)}};
     if (!shard_parse(w->shards, &p->options.shards)) {
         fprintf(stderr, "sleet-sim: [workload] shards = %s: use iid, dirichlet:A or label\n",
                 w->shards);
@@ -47,7 +50,6 @@ bool trainers_open(struct play *p)
         fprintf(stderr, "sleet-sim: %s\n", why ? why : "out of memory");
         return false;
     }
-    p->params = model_params(p->learner.net);
     return true;
 }
 
@@ -67,9 +69,8 @@ void trainer_start(struct trainer *t, bool late)
     struct play *p = t->play;
     float *values = cluster_values(p->c, t->node);
     t->walk = shard_walk_of(&p->split, t->node, (uint64_t)p->s->seed);
-    model_init(p->learner.net, values, (uint64_t)p->s->seed);
-    memset(values + p->params, 0, p->params * sizeof *values);
-    if (!t->before && !(t->before = malloc(2 * p->params * sizeof *t->before)))
+    learner_init(&p->learner, (uint64_t)p->s->seed, values);
+    if (!t->before && !(t->before = malloc(p->learner.elements * sizeof *t->before)))
         abort();
     t->phase = TRAINER_MEETS;
     t->late = late;
@@ -103,8 +104,8 @@ static void learn(struct trainer *t)
 {
     struct play *p = t->play;
     float *values = cluster_values(p->c, t->node);
-    memcpy(t->before, values, 2 * p->params * sizeof *values);
-    learner_step(&p->learner, &t->walk, &p->options, &p->sgd, t->step, values, values + p->params);
+    memcpy(t->before, values, p->learner.elements * sizeof *values);
+    learner_step(&p->learner, &t->walk, p->options.batch, t->step, values);
     t->step++;
     t->steps++;
     average(t, false);
@@ -197,7 +198,7 @@ void trainer_reported(cluster *c, uint32_t node, void *arg)
     sleet_time now = sim_now(cluster_sim(c));
     double coverage = r->report.group_size > 1 ? r->report.coverage : 0;
     if (r->report.flags & SLEET_PARKED && t->phase == TRAINER_STEPS) {
-        memcpy(cluster_values(c, node), t->before, 2 * p->params * sizeof *t->before);
+        memcpy(cluster_values(c, node), t->before, p->learner.elements * sizeof *t->before);
         note_wait(t, r);
         average(t, false); /* as sleet-train: the step is undone, nothing but to wait */
         return;
@@ -220,7 +221,7 @@ void trainer_reported(cluster *c, uint32_t node, void *arg)
     scenario_course_round(&t->course, play_now(p), coverage, t->step + 2 >= p->top_step);
     if (p->next_event == p->s->events && coverage >= SCENARIO_COVERED)
         t->returned++;
-    if (t->step < p->sgd.steps) {
+    if (t->step < p->learner.optimizer.steps) {
         begin_step(t);
         return;
     }

@@ -2,6 +2,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void add_tensor(struct learner *l, const char *name, size_t count, bool state)
+{
+    l->tensor[l->tensors++] = (struct train_tensor){name, l->elements, count, state};
+    l->elements += count;
+}
+
+static void lay_out(struct learner *l, bool refresh)
+{
+    const struct optimizer_kind *kind = l->optimizer.kind;
+    size_t n = model_params(l->net);
+    add_tensor(l, "params", n, false);
+    for (uint32_t i = 0; i < kind->moments; i++)
+        add_tensor(l, kind->moment[i], n, refresh);
+}
+
 const char *learner_open(struct learner *l, const struct train_options *o,
                          const struct idx_dataset *data)
 {
@@ -13,7 +28,7 @@ const char *learner_open(struct learner *l, const struct train_options *o,
                                 .batch = o->batch < 256 ? 256 : o->batch};
     const char *why;
     memcpy(shape.hidden, o->hidden, sizeof shape.hidden);
-    *l = (struct learner){.data = data};
+    *l = (struct learner){.data = data, .optimizer = o->optimizer};
     l->net = model_new(o->model, &shape, &why);
     if (!l->net)
         return why;
@@ -21,6 +36,7 @@ const char *learner_open(struct learner *l, const struct train_options *o,
     l->image = malloc((size_t)shape.batch * data->train.features * sizeof(float));
     l->label = malloc(shape.batch);
     l->gradient = malloc(model_params(l->net) * sizeof(float));
+    lay_out(l, o->refresh);
     if (l->image && l->label && l->gradient)
         return NULL;
     learner_close(l);
@@ -36,17 +52,30 @@ void learner_close(struct learner *l)
     *l = (struct learner){0};
 }
 
-double learner_step(struct learner *l, struct shard_walk *walk, const struct train_options *o,
-                    const struct sgd *sgd, uint64_t step, float *params, float *momentum)
+void learner_init(const struct learner *l, uint64_t seed, float *values)
+{
+    memset(values, 0, l->elements * sizeof *values);
+    model_init(l->net, values, seed);
+}
+
+double learner_step(struct learner *l, struct shard_walk *walk, uint32_t batch, uint64_t step, float *values)
 {
     const struct idx_samples *train = &l->data->train;
-    for (uint32_t i = 0; i < o->batch; i++) {
+    const struct optimizer *o = &l->optimizer;
+    float *moment[OPTIMIZER_MOMENTS_MAX] = {NULL}, *gradient = l->gradient;
+    size_t n = model_params(l->net);
+    for (uint32_t i = 0; i < batch; i++) {
         uint32_t sample = shard_walk_next(walk);
         idx_image(train, sample, l->image + (size_t)i * train->features);
         l->label[i] = train->label[sample];
     }
-    double loss = model_loss(l->net, params, l->image, l->label, o->batch, l->gradient, NULL);
-    sgd_step(sgd, step, params, momentum, l->gradient, model_params(l->net));
+    double loss = model_loss(l->net, values, l->image, l->label, batch, gradient, NULL);
+    float scale = o->clip_norm > 0 ? optimizer_clip(o, optimizer_energy(gradient, n)) : 1;
+    for (size_t i = 0; scale < 1 && i < n; i++)
+        gradient[i] *= scale;
+    for (uint32_t i = 0; i < o->kind->moments; i++)
+        moment[i] = values + l->tensor[l->tensors - o->kind->moments + i].at;
+    optimizer_step(o, step, step, values, moment, gradient, n);
     return loss;
 }
 

@@ -17,10 +17,14 @@
     X(O_BATCH, "batch", "N", "samples of a node's step (64)")                               \
     X(O_MODEL, "model", "M", "mlp or cnn (mlp)")                                            \
     X(O_HIDDEN, "hidden", "N,...", "widths of the dense hidden layers, 0 for none (64)")    \
-    X(O_LR, "lr", "X", "peak learning rate (0.1)")                                          \
-    X(O_MOMENTUM, "momentum", "X", "(0.9)")                                                 \
-    X(O_REFRESH, "refresh-momentum", NULL, "average a sixteenth of the momentum each round, not all") \
+    X(O_OPTIMIZER, "optimizer", "O", "sgd or adamw (sgd)")                                  \
+    X(O_LR, "lr", "X", "peak learning rate (sgd: 0.1, adamw: 0.001)")                       \
+    X(O_MOMENTUM, "momentum", "X", "sgd (0.9)")                                             \
+    X(O_BETA1, "beta1", "X", "adamw: decay of the first moment (0.9)")                      \
+    X(O_BETA2, "beta2", "X", "adamw: decay of the second moment (0.999)")                   \
+    X(O_REFRESH, "refresh-momentum", NULL, "average a sixteenth of the moments each round, not all") \
     X(O_DECAY, "weight-decay", "X", "(0)")                                                  \
+    X(O_CLIP_NORM, "clip-norm", "X", "shorten gradients that are longer than X; 0: none (0)") \
     X(O_SCHEDULE, "schedule", "S", "cosine or linear, to 0 at the last step (cosine)")      \
     X(O_WARMUP, "warm-up", "N", "steps in which the rate rises (0)")                        \
     X(O_SEED, "seed", "N", "of weights, shards and order (1)")                              \
@@ -164,16 +168,20 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_BATCH: return whole32(v, 1, 65536, &o->batch);
     case O_MODEL: return (o->model = model_find(v)) != NULL;
     case O_HIDDEN: return hidden_list(v, o);
-    case O_LR: return real(v, 0, 1e30, &o->sgd.rate);
-    case O_MOMENTUM: return real(v, 0, 0.9999, &o->sgd.momentum);
+    case O_OPTIMIZER: return (o->optimizer.kind = optimizer_find(v)) != NULL;
+    case O_LR: return real(v, 0, 1e30, &o->optimizer.rate);
+    case O_MOMENTUM: return real(v, 0, 0.9999, &o->optimizer.momentum);
+    case O_BETA1: return real(v, 0, 0.9999, &o->optimizer.beta1);
+    case O_BETA2: return real(v, 0, 0.999999, &o->optimizer.beta2);
+    case O_CLIP_NORM: return real(v, 0, 1e30, &o->optimizer.clip_norm);
     case O_REFRESH: o->refresh = true; return true;
-    case O_DECAY: return real(v, 0, 1, &o->sgd.weight_decay);
+    case O_DECAY: return real(v, 0, 1, &o->optimizer.weight_decay);
     case O_SCHEDULE:
         if (!pick(v, "cosine", "linear", &first))
             return false;
-        o->sgd.decay = first ? SGD_COSINE : SGD_LINEAR;
+        o->optimizer.schedule = first ? SCHEDULE_COSINE : SCHEDULE_LINEAR;
         return true;
-    case O_WARMUP: return whole(v, 0, UINT32_MAX, &o->sgd.warm_up);
+    case O_WARMUP: return whole(v, 0, UINT32_MAX, &o->optimizer.warm_up);
     case O_SEED: return whole(v, 0, UINT64_MAX, &o->seed);
     case O_EVALUATE: return whole32(v, 1, UINT32_MAX, &o->evaluate);
     case O_AVERAGE: return pick(v, "model", "none", &o->average);
@@ -229,7 +237,11 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
                                 .hidden_count = 1,
                                 .batch = 64,
                                 .epochs = 2,
-                                .sgd = {.rate = 0.1, .momentum = 0.9},
+                                .optimizer = {.kind = &optimizer_sgd,
+                                              .rate = -1,
+                                              .momentum = 0.9,
+                                              .beta1 = 0.9,
+                                              .beta2 = 0.999},
                                 .seed = 1,
                                 .shards_text = "iid",
                                 .average = true,
@@ -253,6 +265,8 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
     }
     if (optind < argc)
         return usage_error("unexpected argument ", argv[optind]);
+    if (o->optimizer.rate < 0)
+        o->optimizer.rate = o->optimizer.kind->rate;
     if (!from_launcher(o))
         return usage_error("SLEET_NODE and SLEET_NODES do not name a shard", "");
     if (!o->sim && (o->loss > 0 || o->burst > 0 || o->no_repair || o->clip > 0 || o->lie != 1))

@@ -42,12 +42,18 @@ void train_print_settings(const struct train_print *p, const struct train_option
                           const struct learner *l, uint32_t nodes)
 {
     FILE *to = p->json ? stderr : stdout;
+    const struct optimizer *q = &o->optimizer;
     fprintf(to,
-            "sleet-train: %s (%zu parameters), batch %u, lr %g %s to 0, momentum %g, weight decay %g, "
-            "%u epochs of %llu steps, %u shards %s, seed %llu, averaging %s",
-            l->title, model_params(l->net), o->batch, o->sgd.rate,
-            o->sgd.decay == SGD_COSINE ? "cosine" : "linear", o->sgd.momentum,
-            o->sgd.weight_decay, o->epochs, (unsigned long long)p->steps_per_epoch, nodes,
+            "sleet-train: %s (%zu parameters), batch %u, %s, lr %g %s to 0, ", l->title,
+            model_params(l->net), o->batch, q->kind->name, q->rate,
+            q->schedule == SCHEDULE_COSINE ? "cosine" : "linear");
+    if (q->kind == &optimizer_sgd)
+        fprintf(to, "momentum %g, ", q->momentum);
+    if (q->clip_norm > 0)
+        fprintf(to, "clipped to %g, ", q->clip_norm);
+    fprintf(to,
+            "weight decay %g, %u epochs of %llu steps, %u shards %s, seed %llu, averaging %s",
+            q->weight_decay, o->epochs, (unsigned long long)p->steps_per_epoch, nodes,
             o->shards_text, (unsigned long long)o->seed, o->average ? "model" : "none");
     if (o->sim)
         fprintf(to, ", simulated loss %g%s%s", o->loss, o->burst > 0 ? " in bursts" : "",

@@ -16,9 +16,8 @@ struct run {
     struct learner learner;
     struct shard_split split;
     struct shard_walk walk;
-    struct sgd sgd;
-    float *params, *momentum;
-    float *before; /* both, as they were before the step */
+    float *values; /* learner.tensor */
+    float *before; /* the same, as they were before the step */
     sleet *ctx; /* NULL: no averaging */
     sleet_set *set;
     struct train_done done;
@@ -36,25 +35,23 @@ static int prepare(struct run *r, struct idx_dataset *data)
 {
     const struct train_options *o = r->o;
     uint64_t per_epoch = train_steps_per_epoch(o, data, o->shard_count);
-    r->sgd = o->sgd;
-    r->sgd.steps = per_epoch * o->epochs;
+    uint64_t steps = per_epoch * o->epochs;
     r->print = (struct train_print){.json = o->json,
                                     .bar = !o->json && isatty(STDERR_FILENO),
-                                    .steps = r->sgd.steps,
+                                    .steps = steps,
                                     .steps_per_epoch = per_epoch};
     const char *why = learner_open(&r->learner, o, data);
     if (why)
         return train_fail(&r->print, "%s", why);
-    size_t n = model_params(r->learner.net);
-    r->params = malloc(n * sizeof(float));
-    r->momentum = calloc(n, sizeof(float));
-    r->before = malloc(2 * n * sizeof(float));
-    if (!r->params || !r->momentum || !r->before ||
+    r->learner.optimizer.steps = steps;
+    r->values = malloc(r->learner.elements * sizeof(float));
+    r->before = malloc(r->learner.elements * sizeof(float));
+    if (!r->values || !r->before ||
         !shard_make(&r->split, o->shards, data->train.label, data->train.count, IDX_CLASSES,
                     o->shard_count, o->seed))
         return train_fail(&r->print, "out of memory");
     r->walk = shard_walk_of(&r->split, o->shard, o->seed);
-    model_init(r->learner.net, r->params, o->seed);
+    learner_init(&r->learner, o->seed, r->values);
     return EXIT_OK;
 }
 
@@ -66,15 +63,14 @@ static int give_up(struct run *r, const char *doing, int error)
 
 static int connect_daemon(struct run *r)
 {
-    size_t n = model_params(r->learner.net);
     int error = sleet_open(&r->ctx, r->o->control);
     if (!error)
         error = sleet_set_new(&r->set, r->ctx, "model", SLEET_MODEL);
-    if (!error)
-        error = sleet_set_add(r->set, "params", SLEET_F32, n, r->params);
-    if (!error)
-        error = sleet_set_add(r->set, "momentum", r->o->refresh ? SLEET_F32_STATE : SLEET_F32, n,
-                              r->momentum);
+    for (uint32_t i = 0; !error && i < r->learner.tensors; i++) {
+        const struct train_tensor *t = &r->learner.tensor[i];
+        error = sleet_set_add(r->set, t->name, t->state ? SLEET_F32_STATE : SLEET_F32, t->count,
+                              r->values + t->at);
+    }
     if (!error)
         error = sleet_set_add(r->set, "schedule", SLEET_F32, 1, &r->schedule);
     if (!error)
@@ -100,8 +96,7 @@ static struct train_state state_of(struct run *r)
                                 .shards = r->o->shard_count,
                                 .tally = r->tally,
                                 .walk = &r->walk,
-                                .params = r->params,
-                                .momentum = r->momentum};
+                                .values = r->values};
 }
 
 /* One round; `report` is zero-filled where the daemon did not answer in time. */
@@ -151,7 +146,7 @@ static void tell(struct run *r, uint64_t before)
     r->line.seconds = train_clock() - r->started;
     r->line.accuracy = -1;
     if (ended || evaluation_due(r))
-        r->line.accuracy = learner_accuracy(&r->learner, r->params);
+        r->line.accuracy = learner_accuracy(&r->learner, r->values);
     train_print_step(&r->print, &r->line);
     if (ended) {
         struct train_line epoch = r->line;
@@ -171,8 +166,8 @@ static void follow_job(struct run *r, const sleet_report *report)
         r->base = report->round - (uint64_t)lroundf(r->schedule);
     r->based = true;
     r->line.step = report->round - r->base;
-    if (r->line.step > r->sgd.steps)
-        r->line.step = r->sgd.steps;
+    if (r->line.step > r->learner.optimizer.steps)
+        r->line.step = r->learner.optimizer.steps;
 }
 
 /* The step just taken is undone: it would be of a model that the job may not keep.  Then nothing but
@@ -180,14 +175,12 @@ static void follow_job(struct run *r, const sleet_report *report)
  * wait lasts up to its deadline. */
 static int wait_parked(struct run *r, uint64_t before, sleet_report *report)
 {
-    size_t n = model_params(r->learner.net);
     double since = train_clock();
     int status = EXIT_OK;
     r->line.step = before;
     train_print_parked(&r->print, before, -1);
     while (status == EXIT_OK && (report->flags & SLEET_PARKED)) {
-        memcpy(r->params, r->before, n * sizeof(float));
-        memcpy(r->momentum, r->before + n, n * sizeof(float));
+        memcpy(r->values, r->before, r->learner.elements * sizeof(float));
         status = average(r, false, report);
     }
     if (status == EXIT_OK)
@@ -197,9 +190,7 @@ static int wait_parked(struct run *r, uint64_t before, sleet_report *report)
 
 static void keep_before(struct run *r)
 {
-    size_t n = model_params(r->learner.net);
-    memcpy(r->before, r->params, n * sizeof(float));
-    memcpy(r->before + n, r->momentum, n * sizeof(float));
+    memcpy(r->before, r->values, r->learner.elements * sizeof(float));
 }
 
 /* A step that is done sooner waits for its time to pass. */
@@ -215,13 +206,12 @@ static void fill_time(const struct run *r, double began)
 static int train(struct run *r)
 {
     const struct train_state state = state_of(r);
-    while (r->line.step < r->sgd.steps) {
+    while (r->line.step < r->learner.optimizer.steps) {
         uint64_t before = r->line.step;
         double began = train_clock();
         keep_before(r);
-        r->line.rate = sgd_rate(&r->sgd, before);
-        r->line.loss = learner_step(&r->learner, &r->walk, r->o, &r->sgd, before, r->params,
-                                    r->momentum);
+        r->line.rate = optimizer_rate(&r->learner.optimizer, before);
+        r->line.loss = learner_step(&r->learner, &r->walk, r->o->batch, before, r->values);
         r->tally->steps++;
         r->line.step++;
         if (!isfinite(r->line.loss))
@@ -268,7 +258,7 @@ static int last_round(struct run *r)
 
 static int finish(struct run *r)
 {
-    r->done.accuracy = learner_accuracy(&r->learner, r->params);
+    r->done.accuracy = learner_accuracy(&r->learner, r->values);
     if (r->ctx) {
         const struct train_state state = state_of(r);
         int status = last_round(r);
@@ -277,7 +267,7 @@ static int finish(struct run *r)
         if (status != EXIT_OK)
             return status;
     }
-    r->done.averaged_accuracy = learner_accuracy(&r->learner, r->params);
+    r->done.averaged_accuracy = learner_accuracy(&r->learner, r->values);
     r->done.final_accuracy = -1;
     r->done.seconds = train_clock() - r->started;
     train_print_done(&r->print, &r->done, 0);
@@ -307,8 +297,7 @@ int train_run(const struct train_options *o, struct idx_dataset *data)
     sleet_close(r.ctx);
     learner_close(&r.learner);
     shard_free(&r.split);
-    free(r.params);
-    free(r.momentum);
+    free(r.values);
     free(r.before);
     return status;
 }

@@ -29,6 +29,7 @@ static void line(struct text *t, const char *format, ...)
 static void settings(const struct train_state *s, struct text *t)
 {
     const struct train_options *o = s->options;
+    const struct optimizer *p = &o->optimizer;
     const struct idx_samples *train = &s->learner->data->train;
     XXH64_hash_t sum = XXH3_64bits(train->pixel, (size_t)train->count * train->features);
     sum ^= XXH3_64bits(train->label, train->count);
@@ -40,11 +41,15 @@ static void settings(const struct train_state *s, struct text *t)
     line(t, "seed = %llu\n", (unsigned long long)o->seed);
     line(t, "batch = %u\n", o->batch);
     line(t, "epochs = %u\n", o->epochs);
-    line(t, "lr = %.9g\n", o->sgd.rate);
-    line(t, "momentum = %.9g\n", o->sgd.momentum);
-    line(t, "weight-decay = %.9g\n", o->sgd.weight_decay);
-    line(t, "schedule = %s\n", o->sgd.decay == SGD_COSINE ? "cosine" : "linear");
-    line(t, "warm-up = %llu\n", (unsigned long long)o->sgd.warm_up);
+    line(t, "optimizer = %s\n", p->kind->name);
+    line(t, "lr = %.9g\n", p->rate);
+    line(t, "momentum = %.9g\n", p->momentum);
+    line(t, "beta1 = %.9g\n", p->beta1);
+    line(t, "beta2 = %.9g\n", p->beta2);
+    line(t, "weight-decay = %.9g\n", p->weight_decay);
+    line(t, "clip-norm = %.9g\n", p->clip_norm);
+    line(t, "schedule = %s\n", p->schedule == SCHEDULE_COSINE ? "cosine" : "linear");
+    line(t, "warm-up = %llu\n", (unsigned long long)p->warm_up);
 }
 
 uint64_t train_place(const struct train_state *s)
@@ -62,9 +67,9 @@ static struct checkpoint describe(const struct train_state *s, struct text *t)
                                .drawn = (uint64_t)s->tally->steps * s->options->batch,
                                .number = (double *)s->tally,
                                .numbers = sizeof *s->tally / sizeof(double),
-                               .vector = {s->params, s->momentum},
-                               .vectors = 2,
-                               .elements = model_params(s->learner->net)};
+                               .vector = {s->values},
+                               .vectors = 1,
+                               .elements = s->learner->elements};
 }
 
 static int save(const struct train_state *s, uint64_t step)

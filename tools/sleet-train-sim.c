@@ -16,7 +16,6 @@ struct simulation {
     struct learner learner;
     struct shard_split split;
     struct shard_walk walk[SLEET_GROUP_MAX];
-    struct sgd sgd;
     cluster *cluster;
     size_t params;
     float *mean;                       /* the averaged model */
@@ -27,11 +26,12 @@ struct simulation {
 
 static struct sim_config network(const struct train_options *o)
 {
+    uint32_t moments = o->optimizer.kind->moments; /* the last tensors of the set */
     struct sim_config c = {.nodes = o->sim,
                            .seed = o->seed,
                            .link = {.delay = MS(1), .jitter = US(200)},
                            .clip = o->clip,
-                           .state_tensors = o->refresh, /* the last of the set: the momentum */
+                           .state_tensors = o->refresh ? moments : 0,
                            .repair_off = o->no_repair,
                            .go_on_isolated = true}; /* what loss does is the question */
     if (o->burst > 0) {
@@ -47,28 +47,28 @@ static int prepare(struct simulation *s, struct idx_dataset *data)
 {
     const struct train_options *o = s->o;
     uint64_t per_epoch = train_steps_per_epoch(o, data, o->sim);
-    s->sgd = o->sgd;
-    s->sgd.steps = per_epoch * o->epochs;
+    uint64_t steps = per_epoch * o->epochs, counts[TENSORS_MAX];
     s->print = (struct train_print){.json = o->json,
                                     .bar = !o->json && isatty(STDERR_FILENO),
-                                    .steps = s->sgd.steps,
+                                    .steps = steps,
                                     .steps_per_epoch = per_epoch};
     const char *why = learner_open(&s->learner, o, data);
     if (why)
         return train_fail(&s->print, "%s", why);
+    s->learner.optimizer.steps = steps;
     s->params = model_params(s->learner.net);
+    for (uint32_t i = 0; i < s->learner.tensors; i++)
+        counts[i] = s->learner.tensor[i].count;
     s->mean = malloc(s->params * sizeof(float));
     struct sim_config config = network(o);
-    s->cluster = cluster_new(&config, (uint64_t[]){s->params, s->params}, 2);
+    s->cluster = cluster_new(&config, counts, s->learner.tensors);
     if (!s->mean || !s->cluster ||
         !shard_make(&s->split, o->shards, data->train.label, data->train.count, IDX_CLASSES,
                     o->sim, o->seed))
         return train_fail(&s->print, "out of memory");
     for (uint32_t i = 0; i < o->sim; i++) {
-        float *values = cluster_values(s->cluster, i);
         s->walk[i] = shard_walk_of(&s->split, i, o->seed);
-        model_init(s->learner.net, values, o->seed);
-        memset(values + s->params, 0, s->params * sizeof *values);
+        learner_init(&s->learner, o->seed, cluster_values(s->cluster, i));
     }
     if (o->average)
         cluster_idle(s->cluster, MEETING);
@@ -78,7 +78,6 @@ static int prepare(struct simulation *s, struct idx_dataset *data)
 /* The state of node 0: only a simulation of one is saved. */
 static struct train_state state_of(struct simulation *s)
 {
-    float *values = cluster_values(s->cluster, 0);
     return (struct train_state){.options = s->o,
                                 .learner = &s->learner,
                                 .print = &s->print,
@@ -86,8 +85,7 @@ static struct train_state state_of(struct simulation *s)
                                 .shards = s->o->sim,
                                 .tally = s->tally,
                                 .walk = &s->walk[0],
-                                .params = values,
-                                .momentum = values + s->params};
+                                .values = cluster_values(s->cluster, 0)};
 }
 
 /* The nodes whose models count: a liar's own is its own affair. */
@@ -100,14 +98,14 @@ static uint32_t honest(const struct simulation *s)
 static void lie(struct simulation *s)
 {
     float *values = cluster_values(s->cluster, s->o->sim - 1);
-    for (size_t k = 0; k < 2 * s->params; k++)
+    for (size_t k = 0; k < s->learner.elements; k++)
         values[k] *= (float)s->o->lie;
 }
 
 static void come_clean(struct simulation *s)
 {
     memcpy(cluster_values(s->cluster, s->o->sim - 1), cluster_values(s->cluster, 0),
-           2 * s->params * sizeof(float));
+           s->learner.elements * sizeof(float));
 }
 
 /* A round of all nodes; the mean coverage, below 0 when a report is overdue. */
@@ -167,11 +165,9 @@ static bool evaluation_due(uint64_t step, uint64_t steps)
 static double local_steps(struct simulation *s, uint64_t step)
 {
     double sum = 0;
-    for (uint32_t i = 0; i < s->o->sim; i++) {
-        float *values = cluster_values(s->cluster, i);
-        sum += learner_step(&s->learner, &s->walk[i], s->o, &s->sgd, step, values,
-                            values + s->params);
-    }
+    for (uint32_t i = 0; i < s->o->sim; i++)
+        sum += learner_step(&s->learner, &s->walk[i], s->o->batch, step,
+                            cluster_values(s->cluster, i));
     return sum / s->o->sim;
 }
 
@@ -180,12 +176,12 @@ static int train(struct simulation *s, uint64_t from)
 {
     const struct train_state state = state_of(s);
     uint64_t per_epoch = s->print.steps_per_epoch;
-    for (uint64_t step = from; step < s->sgd.steps; step++) {
+    for (uint64_t step = from; step < s->learner.optimizer.steps; step++) {
         struct train_line line = {.step = step + 1,
                                   .round = step + 1,
                                   .group = s->o->sim,
                                   .epoch = (uint32_t)(step / per_epoch) + 1,
-                                  .rate = sgd_rate(&s->sgd, step),
+                                  .rate = optimizer_rate(&s->learner.optimizer, step),
                                   .coverage = -1,
                                   .accuracy = -1};
         line.loss = local_steps(s, step);
@@ -199,7 +195,7 @@ static int train(struct simulation *s, uint64_t from)
                 return train_fail(&s->print, "a node's round failed at step %llu",
                                   (unsigned long long)step + 1);
         }
-        if (evaluation_due(step + 1, s->sgd.steps))
+        if (evaluation_due(step + 1, s->learner.optimizer.steps))
             evaluate(s);
         bool ended = (step + 1) % per_epoch == 0;
         if (ended || (s->o->evaluate && (step + 1) % s->o->evaluate == 0))

@@ -4,7 +4,7 @@
 #define SLEET_TRAIN_H
 #include "train/idx.h"
 #include "train/model.h"
-#include "train/sgd.h"
+#include "train/optimizer.h"
 #include "train/shard.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,13 +20,13 @@ struct train_options {
     const struct model_kind *model;
     uint32_t hidden[MODEL_HIDDEN_MAX], hidden_count;
     uint32_t batch, epochs, limit;
-    struct sgd sgd; /* `steps` is set once the data is known */
+    struct optimizer optimizer; /* `steps` is set once the data is known */
     uint64_t seed;
     struct shard_kind shards;
     const char *shards_text;
     uint32_t shard, shard_count; /* this node's, from 0 */
     bool average;
-    bool refresh; /* of the momentum: SLEET_F32_STATE */
+    bool refresh; /* of the moments: SLEET_F32_STATE */
     uint32_t min_nodes;
     double min_wait, deadline; /* seconds; deadline 0: the library's default */
     uint32_t evaluate;         /* test every so many steps; 0: once an epoch */
@@ -50,7 +50,18 @@ int train_options_parse(struct train_options *out, int argc, char **argv);
 
 /* ---- one learner (sleet-train-learn.c) ---------------------------------- */
 
-/* Working memory for steps and tests, shared by learners that take turns. */
+/* Tensors of a node: parameters, moments. */
+#define TENSORS_MAX (1 + OPTIMIZER_MOMENTS_MAX)
+
+/* Where a tensor lies in a node's values. */
+struct train_tensor {
+    const char *name;
+    size_t at, count;
+    bool state; /* SLEET_F32_STATE */
+};
+
+/* Working memory for steps and tests, shared by learners that take turns.  What each learner has of
+ * its own is one vector, its values: the tensors one after another, the parameters first. */
 struct learner {
     const struct idx_dataset *data; /* borrowed */
     model *net;
@@ -58,15 +69,20 @@ struct learner {
     float *image;    /* a batch */
     uint8_t *label;  /* a batch */
     float *gradient; /* model_params() */
+    struct optimizer optimizer;
+    struct train_tensor tensor[TENSORS_MAX];
+    uint32_t tensors;
+    size_t elements; /* of a node's values */
 };
 
 /* NULL, or what is wrong: out of memory, or images that the model does not take. */
 const char *learner_open(struct learner *, const struct train_options *,
                          const struct idx_dataset *);
 void learner_close(struct learner *);
+/* The values at the start. */
+void learner_init(const struct learner *, uint64_t seed, float *values);
 /* One local step on the walk's next batch; the loss before it. */
-double learner_step(struct learner *, struct shard_walk *, const struct train_options *,
-                    const struct sgd *, uint64_t step, float *params, float *momentum);
+double learner_step(struct learner *, struct shard_walk *, uint32_t batch, uint64_t step, float *values);
 /* Share of the test samples classified right, 0 to 1. */
 double learner_accuracy(struct learner *, const float *params);
 
@@ -139,7 +155,7 @@ struct train_state {
     uint32_t shard, shards; /* of this node */
     struct train_tally *tally;
     struct shard_walk *walk;
-    float *params, *momentum;
+    float *values;
 };
 
 /* Resume, or claim the file's name by a first checkpoint; without --checkpoint nothing.

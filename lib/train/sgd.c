@@ -1,24 +1,21 @@
-#include "train/sgd.h"
-#include <math.h>
+/* sgd.c - stochastic gradient descent with momentum:
+ * v = momentum v + gradient + weight_decay p;  p = p - rate v. */
+#include "train/optimizer.h"
 
-double sgd_rate(const struct sgd *s, uint64_t step)
+static void sgd_step(const struct optimizer *o, double rate, uint64_t age, float *params,
+                     float *const moment[], const float *gradient, size_t n)
 {
-    if (step >= s->steps)
-        return 0;
-    if (step < s->warm_up)
-        return s->rate * (double)(step + 1) / (double)(s->warm_up + 1);
-    double part = (double)(step - s->warm_up) / (double)(s->steps - s->warm_up);
-    if (s->decay == SGD_LINEAR)
-        return s->rate * (1 - part);
-    return s->rate * 0.5 * (1 + cos(3.14159265358979323846 * part));
-}
-
-void sgd_step(const struct sgd *s, uint64_t step, float *params, float *momentum,
-              const float *gradient, size_t n)
-{
-    float rate = (float)sgd_rate(s, step), mu = (float)s->momentum, wd = (float)s->weight_decay;
+    (void)age;
+    float *v = moment[0], by = (float)rate, mu = (float)o->momentum, wd = (float)o->weight_decay;
     for (size_t i = 0; i < n; i++) {
-        momentum[i] = mu * momentum[i] + gradient[i] + wd * params[i];
-        params[i] -= rate * momentum[i];
+        v[i] = mu * v[i] + gradient[i] + wd * params[i];
+        params[i] -= by * v[i];
     }
 }
+
+const struct optimizer_kind optimizer_sgd = {.name = "sgd",
+                                             .rate = 0.1,
+                                             .linear = true,
+                                             .moments = 1,
+                                             .moment = {"momentum"},
+                                             .step = sgd_step};

@@ -29,7 +29,6 @@ struct apart {
     struct learner learner;
     struct shard_split split;
     struct shard_walk walk[NODES];
-    struct sgd sgd;
     cluster *c;
     size_t params;
     float *undo[NODES]; /* values before the step */
@@ -54,15 +53,14 @@ static bool open_all(struct apart *a, const char *policy, uint64_t seed)
                     NODES, seed))
         return false;
     a->params = model_params(a->learner.net);
-    a->c = cluster_new(&config, (uint64_t[]){a->params, a->params}, 2);
+    a->c = cluster_new(&config, (uint64_t[]){a->params, a->params}, a->learner.tensors);
     a->mean = malloc(a->params * sizeof(float));
     bool strangers = strcmp(policy, "strangers") == 0;
     for (uint32_t i = 0; a->c && i < NODES; i++) {
         float *values = cluster_values(a->c, i);
         a->walk[i] = shard_walk_of(&a->split, i, seed);
-        a->undo[i] = malloc(2 * a->params * sizeof(float));
-        model_init(a->learner.net, values, strangers && i >= SIDE ? seed + 1000 : seed);
-        memset(values + a->params, 0, a->params * sizeof *values);
+        a->undo[i] = malloc(a->learner.elements * sizeof(float));
+        learner_init(&a->learner, strangers && i >= SIDE ? seed + 1000 : seed, values);
     }
     return a->c != NULL;
 }
@@ -74,15 +72,15 @@ static bool step(struct apart *a, uint64_t number)
     bool all = true;
     for (uint32_t i = 0; i < NODES; i++) {
         float *values = cluster_values(a->c, i);
-        memcpy(a->undo[i], values, 2 * a->params * sizeof(float));
-        learner_step(&a->learner, &a->walk[i], &a->o, &a->sgd, number, values, values + a->params);
+        memcpy(a->undo[i], values, a->learner.elements * sizeof(float));
+        learner_step(&a->learner, &a->walk[i], a->o.batch, number, values);
     }
     if (!cluster_round(a->c, NULL))
         exit(EXIT_FAILED);
     for (uint32_t i = 0; i < NODES; i++) {
         const sleet_report *r = &cluster_report(a->c, i)->report;
         if (r->flags & SLEET_PARKED)
-            memcpy(cluster_values(a->c, i), a->undo[i], 2 * a->params * sizeof(float));
+            memcpy(cluster_values(a->c, i), a->undo[i], a->learner.elements * sizeof(float));
         all &= r->expected == NODES && r->coverage > 0.99;
     }
     return all;
@@ -136,8 +134,11 @@ int main(int argc, char **argv)
                                  .hidden = {(uint32_t)atoi(word(argc, argv, 5, "64"))},
                                  .hidden_count = 1,
                                  .batch = 64,
-                                 .shards_text = shards};
-    a.sgd = (struct sgd){.rate = atof(word(argc, argv, 6, "0.1")), .momentum = 0.9, .steps = together + length + AFTER};
+                                 .shards_text = shards,
+                                 .optimizer = {.kind = &optimizer_sgd,
+                                               .rate = atof(word(argc, argv, 6, "0.1")),
+                                               .momentum = 0.9,
+                                               .steps = together + length + AFTER}};
     if (!shard_parse(shards, &a.o.shards) || !open_all(&a, policy, seed))
         return EXIT_FAILED;
     if (strcmp(policy, "strangers") == 0) {

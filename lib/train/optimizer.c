@@ -1,0 +1,54 @@
+#include "train/optimizer.h"
+#include <math.h>
+#include <string.h>
+
+static const struct optimizer_kind *const kinds[] = {
+#define OPTIMIZER_X(name, kind) &kind,
+    OPTIMIZER_MAP(OPTIMIZER_X)
+#undef OPTIMIZER_X
+};
+
+const struct optimizer_kind *optimizer_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i]->name, name) == 0)
+            return kinds[i];
+    return NULL;
+}
+
+bool optimizer_linear(const struct optimizer *o)
+{
+    return o->kind->linear && o->clip_norm <= 0;
+}
+
+double optimizer_rate(const struct optimizer *o, uint64_t step)
+{
+    if (step >= o->steps)
+        return 0;
+    if (step < o->warm_up)
+        return o->rate * (double)(step + 1) / (double)(o->warm_up + 1);
+    double part = (double)(step - o->warm_up) / (double)(o->steps - o->warm_up);
+    if (o->schedule == SCHEDULE_LINEAR)
+        return o->rate * (1 - part);
+    return o->rate * 0.5 * (1 + cos(3.14159265358979323846 * part));
+}
+
+void optimizer_step(const struct optimizer *o, uint64_t step, uint64_t age, float *params,
+                    float *const moment[], const float *gradient, size_t n)
+{
+    o->kind->step(o, optimizer_rate(o, step), age, params, moment, gradient, n);
+}
+
+double optimizer_energy(const float *gradient, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)gradient[i] * (double)gradient[i];
+    return sum;
+}
+
+float optimizer_clip(const struct optimizer *o, double energy)
+{
+    double norm = sqrt(energy);
+    return o->clip_norm > 0 && norm > o->clip_norm ? (float)(o->clip_norm / norm) : 1;
+}
