@@ -33,7 +33,7 @@ struct play {
     const struct scenario *s;
     cluster *c;
     struct train_options options;
-    struct idx_dataset data;
+    struct dataset data;
     struct learner learner;
     struct shard_split split;
     struct trainer trainer[SCENARIO_NODES_MAX];

@@ -23,30 +23,28 @@ static void arm(struct trainer *t, sleet_duration in)
 bool trainers_open(struct play *p)
 {
     const struct scenario_workload *w = &p->s->workload;
-    char error[IDX_ERROR_MAX];
+    char error[DATA_ERROR_MAX];
     openblas_set_num_threads(1); /* the same bits on every machine size */
-    p->options = (struct train_options){.data = "/usr/share/datasets/fashion-mnist",
-                                        .model = &model_mlp,
+    p->options = (struct train_options){.model = &model_mlp,
                                         .hidden = {(uint32_t)w->hidden},
                                         .hidden_count = 1,
                                         .batch = (uint32_t)w->batch,
                                         .limit = (uint32_t)w->samples,
                                         .optimizer = {.kind = &optimizer_sgd,
                                                       .rate = w->lr,
-                                                      .momentum = 0.9,
-                                                      .steps = scenario_steps(p->s)}};
+                                                      .momentum = 0.9},
+                                        .steps = scenario_steps(p->s)};
     if (!shard_parse(w->shards, &p->options.shards)) {
         fprintf(stderr, "sleet-sim: [workload] shards = %s: use iid, dirichlet:A or label\n",
                 w->shards);
         return false;
     }
-    if (!idx_load(&p->data, p->options.data, p->options.limit, error)) {
+    if (!data_load(&p->data, &data_images, NULL, p->options.limit, error)) {
         fprintf(stderr, "sleet-sim: %s\n", error);
         return false;
     }
-    const char *why = learner_open(&p->learner, &p->options, &p->data);
-    if (why || !shard_make(&p->split, p->options.shards, p->data.train.label, p->data.train.count,
-                           IDX_CLASSES, (uint32_t)p->s->nodes, (uint64_t)p->s->seed)) {
+    const char *why = learner_open(&p->learner, &p->options, &p->data, (uint32_t)p->s->nodes);
+    if (why || !data_split(&p->data, p->options.shards, (uint32_t)p->s->nodes, (uint64_t)p->s->seed, &p->split)) {
         fprintf(stderr, "sleet-sim: %s\n", why ? why : "out of memory");
         return false;
     }
@@ -61,7 +59,7 @@ void trainers_close(struct play *p)
     }
     learner_close(&p->learner);
     shard_free(&p->split);
-    idx_free(&p->data);
+    data_free(&p->data);
 }
 
 void trainer_start(struct trainer *t, bool late)
@@ -105,7 +103,7 @@ static void learn(struct trainer *t)
     struct play *p = t->play;
     float *values = cluster_values(p->c, t->node);
     memcpy(t->before, values, p->learner.elements * sizeof *values);
-    learner_step(&p->learner, &t->walk, p->options.batch, t->step, values);
+    learner_step(&p->learner, &t->walk, t->step, values);
     t->step++;
     t->steps++;
     average(t, false);
@@ -182,7 +180,7 @@ static void follow_job(struct trainer *t, uint64_t round)
 static void end(struct trainer *t)
 {
     cluster *c = t->play->c;
-    t->accuracy = learner_accuracy(&t->play->learner, cluster_values(c, t->node));
+    t->accuracy = learner_score(&t->play->learner, cluster_values(c, t->node));
     t->phase = TRAINER_DONE;
     scenario_course_end(&t->course, play_now(t->play));
     engine_detach(sim_engine(cluster_sim(c), t->node), cluster_set(c, t->node),

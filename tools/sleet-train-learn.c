@@ -18,26 +18,30 @@ static void lay_out(struct learner *l, bool refresh)
 }
 
 const char *learner_open(struct learner *l, const struct train_options *o,
-                         const struct idx_dataset *data)
+                         const struct dataset *data, uint32_t nodes)
 {
-    struct model_shape shape = {.rows = data->train.rows,
-                                .columns = data->train.columns,
+    const struct data_kind *kind = data->kind;
+    struct model_shape shape = {.rows = data->rows,
+                                .columns = data->columns,
                                 .hidden_count = o->hidden_count,
-                                .classes = IDX_CLASSES,
-                                /* tests go faster in larger batches */
-                                .batch = o->batch < 256 ? 256 : o->batch};
+                                .classes = data->classes,
+                                .batch = o->batch < kind->test_batch ? kind->test_batch : o->batch};
     const char *why;
     memcpy(shape.hidden, o->hidden, sizeof shape.hidden);
-    *l = (struct learner){.data = data, .optimizer = o->optimizer};
+    *l = (struct learner){.data = data, .batch = o->batch, .optimizer = o->optimizer};
     l->net = model_new(o->model, &shape, &why);
     if (!l->net)
         return why;
     o->model->title(&shape, l->title);
-    l->image = malloc((size_t)shape.batch * data->train.features * sizeof(float));
-    l->label = malloc(shape.batch);
+    l->input = malloc((size_t)shape.batch * data->rows * data->columns * sizeof(float));
+    l->target = malloc((size_t)shape.batch * data->targets);
     l->gradient = malloc(model_params(l->net) * sizeof(float));
     lay_out(l, o->refresh);
-    if (l->image && l->label && l->gradient)
+    l->steps_per_epoch = data->count[DATA_TRAIN] / ((uint64_t)nodes * o->batch);
+    if (l->steps_per_epoch == 0)
+        l->steps_per_epoch = 1;
+    l->optimizer.steps = o->epochs ? o->epochs * l->steps_per_epoch : o->steps;
+    if (l->input && l->target && l->gradient)
         return NULL;
     learner_close(l);
     return "out of memory";
@@ -46,8 +50,8 @@ const char *learner_open(struct learner *l, const struct train_options *o,
 void learner_close(struct learner *l)
 {
     model_free(l->net);
-    free(l->image);
-    free(l->label);
+    free(l->input);
+    free(l->target);
     free(l->gradient);
     *l = (struct learner){0};
 }
@@ -58,47 +62,54 @@ void learner_init(const struct learner *l, uint64_t seed, float *values)
     model_init(l->net, values, seed);
 }
 
-double learner_step(struct learner *l, struct shard_walk *walk, uint32_t batch, uint64_t step, float *values)
+/* Sample `i` as the k-th of the batch. */
+static void put_sample(struct learner *l, enum data_part part, uint32_t i, uint32_t k)
 {
-    const struct idx_samples *train = &l->data->train;
+    const struct dataset *d = l->data;
+    data_sample(d, part, i, l->input + (size_t)k * d->rows * d->columns, l->target + (size_t)k * d->targets);
+}
+
+double learner_gradient(struct learner *l, struct shard_walk *walk, const float *values)
+{
+    for (uint32_t k = 0; k < l->batch; k++)
+        put_sample(l, DATA_TRAIN, shard_walk_next(walk), k);
+    return model_loss(l->net, values, l->input, l->target, l->batch, l->gradient, NULL);
+}
+
+void learner_apply(struct learner *l, uint64_t step, float *values)
+{
     const struct optimizer *o = &l->optimizer;
     float *moment[OPTIMIZER_MOMENTS_MAX] = {NULL}, *gradient = l->gradient;
     size_t n = model_params(l->net);
-    for (uint32_t i = 0; i < batch; i++) {
-        uint32_t sample = shard_walk_next(walk);
-        idx_image(train, sample, l->image + (size_t)i * train->features);
-        l->label[i] = train->label[sample];
-    }
-    double loss = model_loss(l->net, values, l->image, l->label, batch, gradient, NULL);
     float scale = o->clip_norm > 0 ? optimizer_clip(o, optimizer_energy(gradient, n)) : 1;
     for (size_t i = 0; scale < 1 && i < n; i++)
         gradient[i] *= scale;
     for (uint32_t i = 0; i < o->kind->moments; i++)
         moment[i] = values + l->tensor[l->tensors - o->kind->moments + i].at;
     optimizer_step(o, step, step, values, moment, gradient, n);
+}
+
+double learner_step(struct learner *l, struct shard_walk *walk, uint64_t step, float *values)
+{
+    double loss = learner_gradient(l, walk, values);
+    learner_apply(l, step, values);
     return loss;
 }
 
-double learner_accuracy(struct learner *l, const float *params)
+double learner_score(struct learner *l, const float *params)
 {
-    const struct idx_samples *test = &l->data->test;
-    uint32_t right = 0, n;
-    for (uint32_t at = 0; at < test->count; at += n) {
+    uint32_t count = l->data->count[DATA_TEST], n;
+    uint64_t right = 0;
+    double loss = 0;
+    for (uint32_t at = 0; at < count; at += n) {
         uint32_t hits;
-        n = test->count - at < model_batch(l->net) ? test->count - at : model_batch(l->net);
-        for (uint32_t i = 0; i < n; i++)
-            idx_image(test, at + i, l->image + (size_t)i * test->features);
-        model_loss(l->net, params, l->image, test->label + at, n, NULL, &hits);
+        n = count - at < model_batch(l->net) ? count - at : model_batch(l->net);
+        for (uint32_t k = 0; k < n; k++)
+            put_sample(l, DATA_TEST, at + k, k);
+        loss += n * model_loss(l->net, params, l->input, l->target, n, NULL, &hits);
         right += hits;
     }
-    return (double)right / test->count;
-}
-
-uint64_t train_steps_per_epoch(const struct train_options *o, const struct idx_dataset *data,
-                               uint32_t nodes)
-{
-    uint64_t steps = (uint64_t)data->train.count / ((uint64_t)nodes * o->batch);
-    return steps ? steps : 1;
+    return l->data->kind->score(loss / count, right, (uint64_t)count * l->data->targets);
 }
 
 void tally_round(struct train_tally *t, double coverage, uint64_t skipped)

@@ -5,15 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DATA_DEFAULT "/usr/share/datasets/fashion-mnist"
-
 /* X(id, name, argument or NULL, help) */
 #define OPTION_MAP(X)                                                                       \
-    X(O_DATA, "data", "DIR", "folder of IDX files (" DATA_DEFAULT ")")                      \
+    X(O_DATA, "data", "DIR", "folder of IDX files (/usr/share/datasets/fashion-mnist)")     \
     X(O_LIMIT, "limit", "N", "use only the first N samples (all)")                          \
     X(O_SHARDS, "shards", "KIND", "iid, dirichlet:A or label (iid)")                        \
     X(O_SHARD, "shard", "I/N", "this node's shard, I from 0 (SLEET_NODE/SLEET_NODES)") \
     X(O_EPOCHS, "epochs", "N", "passes over the training samples, all nodes together (2)")  \
+    X(O_STEPS, "steps", "N", "a node's steps in all, instead of --epochs")                  \
     X(O_BATCH, "batch", "N", "samples of a node's step (64)")                               \
     X(O_MODEL, "model", "M", "mlp or cnn (mlp)")                                            \
     X(O_HIDDEN, "hidden", "N,...", "widths of the dense hidden layers, 0 for none (64)")    \
@@ -165,6 +164,7 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_SHARDS: o->shards_text = v; return shard_parse(v, &o->shards);
     case O_SHARD: return shard_of(v, o);
     case O_EPOCHS: return whole32(v, 1, 100000, &o->epochs);
+    case O_STEPS: return whole(v, 1, UINT32_MAX, &o->steps);
     case O_BATCH: return whole32(v, 1, 65536, &o->batch);
     case O_MODEL: return (o->model = model_find(v)) != NULL;
     case O_HIDDEN: return hidden_list(v, o);
@@ -223,6 +223,17 @@ static bool from_launcher(struct train_options *o)
     return true;
 }
 
+/* What the user left open. */
+static void fill_in(struct train_options *o)
+{
+    if (o->optimizer.rate < 0)
+        o->optimizer.rate = o->optimizer.kind->rate;
+    if (!o->batch)
+        o->batch = o->data_kind->batch;
+    if (!o->epochs && !o->steps)
+        o->epochs = 2;
+}
+
 static int usage_error(const char *problem, const char *value)
 {
     fprintf(stderr, "sleet-train: %s%s; sleet-train --help shows the options\n", problem, value);
@@ -231,12 +242,10 @@ static int usage_error(const char *problem, const char *value)
 
 int train_options_parse(struct train_options *o, int argc, char **argv)
 {
-    *o = (struct train_options){.data = DATA_DEFAULT,
-                                .model = &model_mlp,
+    *o = (struct train_options){.model = &model_mlp,
+                                .data_kind = &data_images,
                                 .hidden = {64},
                                 .hidden_count = 1,
-                                .batch = 64,
-                                .epochs = 2,
                                 .optimizer = {.kind = &optimizer_sgd,
                                               .rate = -1,
                                               .momentum = 0.9,
@@ -265,8 +274,9 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
     }
     if (optind < argc)
         return usage_error("unexpected argument ", argv[optind]);
-    if (o->optimizer.rate < 0)
-        o->optimizer.rate = o->optimizer.kind->rate;
+    if (o->epochs && o->steps)
+        return usage_error("--epochs and --steps both say how long to train: give one", "");
+    fill_in(o);
     if (!from_launcher(o))
         return usage_error("SLEET_NODE and SLEET_NODES do not name a shard", "");
     if (!o->sim && (o->loss > 0 || o->burst > 0 || o->no_repair || o->clip > 0 || o->lie != 1))

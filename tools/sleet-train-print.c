@@ -1,6 +1,7 @@
 #include "sleet-train.h"
 #include <stdarg.h>
 #include <time.h>
+#include <unistd.h>
 
 #define BAR_CELLS 30
 
@@ -38,6 +39,15 @@ int train_diverged(struct train_print *p, uint64_t step, double rate)
                       (unsigned long long)step, rate);
 }
 
+struct train_print train_print_of(const struct train_options *o, const struct learner *l)
+{
+    return (struct train_print){.json = o->json,
+                                .bar = !o->json && isatty(STDERR_FILENO),
+                                .steps = l->optimizer.steps,
+                                .steps_per_epoch = l->steps_per_epoch,
+                                .data = l->data->kind};
+}
+
 void train_print_settings(const struct train_print *p, const struct train_options *o,
                           const struct learner *l, uint32_t nodes)
 {
@@ -52,9 +62,9 @@ void train_print_settings(const struct train_print *p, const struct train_option
     if (q->clip_norm > 0)
         fprintf(to, "clipped to %g, ", q->clip_norm);
     fprintf(to,
-            "weight decay %g, %u epochs of %llu steps, %u shards %s, seed %llu, averaging %s",
-            q->weight_decay, o->epochs, (unsigned long long)p->steps_per_epoch, nodes,
-            o->shards_text, (unsigned long long)o->seed, o->average ? "model" : "none");
+            "weight decay %g, %llu steps, %llu an epoch, %u shards %s, seed %llu, averaging %s",
+            q->weight_decay, (unsigned long long)p->steps, (unsigned long long)p->steps_per_epoch,
+            nodes, o->shards_text, (unsigned long long)o->seed, o->average ? "model" : "none");
     if (o->sim)
         fprintf(to, ", simulated loss %g%s%s", o->loss, o->burst > 0 ? " in bursts" : "",
                 o->no_repair ? ", no repair" : "");
@@ -79,7 +89,7 @@ static void print_bar(struct train_print *p, const struct train_line *l)
 }
 
 /* The fields that step and epoch lines share. */
-static void print_fields(const char *event, const struct train_line *l)
+static void print_fields(const struct train_print *p, const char *event, const struct train_line *l)
 {
     printf("{\"event\":\"%s\",\"epoch\":%u,\"step\":%llu,\"round\":%llu,\"loss\":%.6g,"
            "\"lr\":%.6g,\"seconds\":%.3f",
@@ -87,8 +97,8 @@ static void print_fields(const char *event, const struct train_line *l)
            l->rate, l->seconds);
     if (l->coverage >= 0)
         printf(",\"group\":%u,\"coverage\":%.6f,\"wait_s\":%.4f", l->group, l->coverage, l->wait);
-    if (l->accuracy >= 0)
-        printf(",\"test_accuracy\":%.4f", l->accuracy);
+    if (l->score >= 0)
+        printf(",\"test_%s\":%.4f", p->data->metric, l->score);
     puts("}");
     fflush(stdout);
 }
@@ -96,7 +106,7 @@ static void print_fields(const char *event, const struct train_line *l)
 void train_print_step(struct train_print *p, const struct train_line *l)
 {
     if (p->json)
-        print_fields("step", l);
+        print_fields(p, "step", l);
     else if (p->bar)
         print_bar(p, l);
 }
@@ -104,12 +114,12 @@ void train_print_step(struct train_print *p, const struct train_line *l)
 void train_print_epoch(struct train_print *p, const struct train_line *l)
 {
     if (p->json) {
-        print_fields("epoch", l);
+        print_fields(p, "epoch", l);
         return;
     }
     end_bar(p);
-    printf("epoch %u: step %llu, loss %.4f, test accuracy %.2f %%", l->epoch,
-           (unsigned long long)l->step, l->loss, 100 * l->accuracy);
+    printf("epoch %u: step %llu, loss %.4f, test %s %.2f%s", l->epoch, (unsigned long long)l->step,
+           l->loss, p->data->text, p->data->scale * l->score, p->data->unit);
     if (l->coverage >= 0)
         printf(", coverage %.1f %%", 100 * l->coverage);
     printf(", %.1f s\n", l->seconds);
@@ -133,19 +143,20 @@ void train_print_parked(struct train_print *p, uint64_t step, double seconds)
     fflush(stdout);
 }
 
-static void print_done_json(const struct train_done *d, uint32_t sim_nodes)
+static void print_done_json(const struct train_print *p, const struct train_done *d,
+                            uint32_t sim_nodes)
 {
     const struct train_tally *t = &d->tally;
-    printf("{\"event\":\"done\",\"steps\":%llu,\"test_accuracy\":%.4f,"
-           "\"averaged_accuracy\":%.4f,\"seconds\":%.3f",
-           (unsigned long long)t->steps, d->accuracy, d->averaged_accuracy, d->seconds);
+    const char *metric = p->data->metric;
+    printf("{\"event\":\"done\",\"steps\":%llu,\"test_%s\":%.4f,\"averaged_%s\":%.4f,\"seconds\":%.3f",
+           (unsigned long long)t->steps, metric, d->score, metric, d->averaged_score, d->seconds);
     if (t->rounds > 0)
         printf(",\"coverage\":%.6f,\"least_coverage\":%.6f,\"longest_wait_s\":%.4f", t->coverage_sum / t->rounds,
                t->least_coverage, t->longest_wait);
     printf(",\"rounds_skipped\":%llu,\"rounds_stalled\":%llu", (unsigned long long)t->skipped,
            (unsigned long long)t->stalled);
     if (sim_nodes)
-        printf(",\"nodes\":%u,\"final_accuracy\":%.4f", sim_nodes, d->final_accuracy);
+        printf(",\"nodes\":%u,\"final_%s\":%.4f", sim_nodes, metric, d->final_score);
     puts("}");
     fflush(stdout);
 }
@@ -154,15 +165,16 @@ void train_print_done(struct train_print *p, const struct train_done *d, uint32_
 {
     const struct train_tally *t = &d->tally;
     if (p->json) {
-        print_done_json(d, sim_nodes);
+        print_done_json(p, d, sim_nodes);
         return;
     }
     end_bar(p);
-    printf("done: %llu steps in %.1f s; test accuracy %s %.2f %%, averaged model %.2f %%",
-           (unsigned long long)t->steps, d->seconds, sim_nodes ? "worst node" : "this node",
-           100 * d->accuracy, 100 * d->averaged_accuracy);
+    const struct data_kind *k = p->data;
+    printf("done: %llu steps in %.1f s; test %s %s %.2f%s, averaged model %.2f%s",
+           (unsigned long long)t->steps, d->seconds, k->text, sim_nodes ? "worst node" : "this node",
+           k->scale * d->score, k->unit, k->scale * d->averaged_score, k->unit);
     if (sim_nodes)
-        printf(" (mean of the last 5), at the end %.2f %%", 100 * d->final_accuracy);
+        printf(" (mean of the last 5), at the end %.2f%s", k->scale * d->final_score, k->unit);
     if (t->rounds > 0)
         printf("; coverage %.2f %% (least %.2f %%), longest wait %.3f s",
                100 * t->coverage_sum / t->rounds, 100 * t->least_coverage, t->longest_wait);

@@ -31,24 +31,17 @@ struct run {
     struct train_line line;
 };
 
-static int prepare(struct run *r, struct idx_dataset *data)
+static int prepare(struct run *r, const struct dataset *data)
 {
     const struct train_options *o = r->o;
-    uint64_t per_epoch = train_steps_per_epoch(o, data, o->shard_count);
-    uint64_t steps = per_epoch * o->epochs;
-    r->print = (struct train_print){.json = o->json,
-                                    .bar = !o->json && isatty(STDERR_FILENO),
-                                    .steps = steps,
-                                    .steps_per_epoch = per_epoch};
-    const char *why = learner_open(&r->learner, o, data);
+    const char *why = learner_open(&r->learner, o, data, o->shard_count);
     if (why)
         return train_fail(&r->print, "%s", why);
-    r->learner.optimizer.steps = steps;
+    r->print = train_print_of(o, &r->learner);
     r->values = malloc(r->learner.elements * sizeof(float));
     r->before = malloc(r->learner.elements * sizeof(float));
     if (!r->values || !r->before ||
-        !shard_make(&r->split, o->shards, data->train.label, data->train.count, IDX_CLASSES,
-                    o->shard_count, o->seed))
+        !data_split(data, o->shards, o->shard_count, o->seed, &r->split))
         return train_fail(&r->print, "out of memory");
     r->walk = shard_walk_of(&r->split, o->shard, o->seed);
     learner_init(&r->learner, o->seed, r->values);
@@ -144,9 +137,9 @@ static void tell(struct run *r, uint64_t before)
     bool ended = step / per_epoch > before / per_epoch;
     r->line.epoch = (uint32_t)((step - 1) / per_epoch) + 1;
     r->line.seconds = train_clock() - r->started;
-    r->line.accuracy = -1;
+    r->line.score = -1;
     if (ended || evaluation_due(r))
-        r->line.accuracy = learner_accuracy(&r->learner, r->values);
+        r->line.score = learner_score(&r->learner, r->values);
     train_print_step(&r->print, &r->line);
     if (ended) {
         struct train_line epoch = r->line;
@@ -211,7 +204,7 @@ static int train(struct run *r)
         double began = train_clock();
         keep_before(r);
         r->line.rate = optimizer_rate(&r->learner.optimizer, before);
-        r->line.loss = learner_step(&r->learner, &r->walk, r->o->batch, before, r->values);
+        r->line.loss = learner_step(&r->learner, &r->walk, before, r->values);
         r->tally->steps++;
         r->line.step++;
         if (!isfinite(r->line.loss))
@@ -258,7 +251,7 @@ static int last_round(struct run *r)
 
 static int finish(struct run *r)
 {
-    r->done.accuracy = learner_accuracy(&r->learner, r->values);
+    r->done.score = learner_score(&r->learner, r->values);
     if (r->ctx) {
         const struct train_state state = state_of(r);
         int status = last_round(r);
@@ -267,14 +260,13 @@ static int finish(struct run *r)
         if (status != EXIT_OK)
             return status;
     }
-    r->done.averaged_accuracy = learner_accuracy(&r->learner, r->values);
-    r->done.final_accuracy = -1;
+    r->done.averaged_score = learner_score(&r->learner, r->values);
     r->done.seconds = train_clock() - r->started;
     train_print_done(&r->print, &r->done, 0);
     return EXIT_OK;
 }
 
-int train_run(const struct train_options *o, struct idx_dataset *data)
+int train_run(const struct train_options *o, const struct dataset *data)
 {
     struct run r = {.o = o, .tally = &r.done.tally, .line = {.coverage = -1}};
     int status = prepare(&r, data);

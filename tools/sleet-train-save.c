@@ -30,17 +30,17 @@ static void settings(const struct train_state *s, struct text *t)
 {
     const struct train_options *o = s->options;
     const struct optimizer *p = &o->optimizer;
-    const struct idx_samples *train = &s->learner->data->train;
-    XXH64_hash_t sum = XXH3_64bits(train->pixel, (size_t)train->count * train->features);
-    sum ^= XXH3_64bits(train->label, train->count);
+    const struct dataset *data = s->learner->data;
     *t = (struct text){.len = 0};
     line(t, "model = %s\n", s->learner->title);
-    line(t, "data = %u samples, checksum %016llx\n", train->count, (unsigned long long)sum);
+    line(t, "data = %u samples, checksum %016llx\n", data->count[DATA_TRAIN],
+         (unsigned long long)data->kind->checksum(data));
     line(t, "shards = %s\n", o->shards_text);
     line(t, "shard = %u/%u\n", s->shard, s->shards);
     line(t, "seed = %llu\n", (unsigned long long)o->seed);
     line(t, "batch = %u\n", o->batch);
     line(t, "epochs = %u\n", o->epochs);
+    line(t, "steps = %llu\n", (unsigned long long)o->steps);
     line(t, "optimizer = %s\n", p->kind->name);
     line(t, "lr = %.9g\n", p->rate);
     line(t, "momentum = %.9g\n", p->momentum);

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define EVALUATIONS 5 /* at 80, 85 ... 100 % of the steps */
 #define MEETING SEC(4) /* virtual, in which the nodes meet before the first step */
@@ -43,19 +42,14 @@ static struct sim_config network(const struct train_options *o)
     return c;
 }
 
-static int prepare(struct simulation *s, struct idx_dataset *data)
+static int prepare(struct simulation *s, const struct dataset *data)
 {
     const struct train_options *o = s->o;
-    uint64_t per_epoch = train_steps_per_epoch(o, data, o->sim);
-    uint64_t steps = per_epoch * o->epochs, counts[TENSORS_MAX];
-    s->print = (struct train_print){.json = o->json,
-                                    .bar = !o->json && isatty(STDERR_FILENO),
-                                    .steps = steps,
-                                    .steps_per_epoch = per_epoch};
-    const char *why = learner_open(&s->learner, o, data);
+    uint64_t counts[TENSORS_MAX];
+    const char *why = learner_open(&s->learner, o, data, o->sim);
     if (why)
         return train_fail(&s->print, "%s", why);
-    s->learner.optimizer.steps = steps;
+    s->print = train_print_of(o, &s->learner);
     s->params = model_params(s->learner.net);
     for (uint32_t i = 0; i < s->learner.tensors; i++)
         counts[i] = s->learner.tensor[i].count;
@@ -63,8 +57,7 @@ static int prepare(struct simulation *s, struct idx_dataset *data)
     struct sim_config config = network(o);
     s->cluster = cluster_new(&config, counts, s->learner.tensors);
     if (!s->mean || !s->cluster ||
-        !shard_make(&s->split, o->shards, data->train.label, data->train.count, IDX_CLASSES,
-                    o->sim, o->seed))
+        !data_split(data, o->shards, o->sim, o->seed, &s->split))
         return train_fail(&s->print, "out of memory");
     for (uint32_t i = 0; i < o->sim; i++) {
         s->walk[i] = shard_walk_of(&s->split, i, o->seed);
@@ -133,7 +126,7 @@ static double average(struct simulation *s, bool exact, double *wait)
     return sum / s->o->sim;
 }
 
-static double averaged_accuracy(struct simulation *s)
+static double averaged_score(struct simulation *s)
 {
     for (size_t k = 0; k < s->params; k++) {
         double sum = 0;
@@ -141,14 +134,14 @@ static double averaged_accuracy(struct simulation *s)
             sum += (double)cluster_values(s->cluster, i)[k];
         s->mean[k] = (float)(sum / honest(s));
     }
-    return learner_accuracy(&s->learner, s->mean);
+    return learner_score(&s->learner, s->mean);
 }
 
 static void evaluate(struct simulation *s)
 {
     for (uint32_t i = 0; i < honest(s); i++)
-        s->tally->accuracy[i] += learner_accuracy(&s->learner, cluster_values(s->cluster, i));
-    s->tally->averaged += averaged_accuracy(s);
+        s->tally->score[i] += learner_score(&s->learner, cluster_values(s->cluster, i));
+    s->tally->averaged += averaged_score(s);
     s->tally->evaluations++;
 }
 
@@ -166,8 +159,7 @@ static double local_steps(struct simulation *s, uint64_t step)
 {
     double sum = 0;
     for (uint32_t i = 0; i < s->o->sim; i++)
-        sum += learner_step(&s->learner, &s->walk[i], s->o->batch, step,
-                            cluster_values(s->cluster, i));
+        sum += learner_step(&s->learner, &s->walk[i], step, cluster_values(s->cluster, i));
     return sum / s->o->sim;
 }
 
@@ -183,7 +175,7 @@ static int train(struct simulation *s, uint64_t from)
                                   .epoch = (uint32_t)(step / per_epoch) + 1,
                                   .rate = optimizer_rate(&s->learner.optimizer, step),
                                   .coverage = -1,
-                                  .accuracy = -1};
+                                  .score = -1};
         line.loss = local_steps(s, step);
         if (!isfinite(line.loss))
             return train_diverged(&s->print, step + 1, line.rate);
@@ -199,7 +191,7 @@ static int train(struct simulation *s, uint64_t from)
             evaluate(s);
         bool ended = (step + 1) % per_epoch == 0;
         if (ended || (s->o->evaluate && (step + 1) % s->o->evaluate == 0))
-            line.accuracy = averaged_accuracy(s);
+            line.score = averaged_score(s);
         line.seconds = train_clock() - s->started;
         train_print_step(&s->print, &line);
         if (ended) {
@@ -217,19 +209,22 @@ static int train(struct simulation *s, uint64_t from)
 static int finish(struct simulation *s)
 {
     double wait = 0;
-    s->done.accuracy = 1;
-    for (uint32_t i = 0; i < honest(s); i++)
-        s->done.accuracy = fmin(s->done.accuracy, s->tally->accuracy[i] / s->tally->evaluations);
-    s->done.averaged_accuracy = s->tally->averaged / s->tally->evaluations;
+    s->done.score = s->tally->score[0] / s->tally->evaluations;
+    for (uint32_t i = 1; i < honest(s); i++) {
+        double score = s->tally->score[i] / s->tally->evaluations;
+        if (s->print.data->less_is_better ? score > s->done.score : score < s->done.score)
+            s->done.score = score;
+    }
+    s->done.averaged_score = s->tally->averaged / s->tally->evaluations;
     if (s->o->average && average(s, true, &wait) < 0)
         return train_fail(&s->print, "a node's last round failed");
-    s->done.final_accuracy = averaged_accuracy(s);
+    s->done.final_score = averaged_score(s);
     s->done.seconds = train_clock() - s->started;
     train_print_done(&s->print, &s->done, s->o->sim);
     return EXIT_OK;
 }
 
-int train_sim(const struct train_options *o, struct idx_dataset *data)
+int train_sim(const struct train_options *o, const struct dataset *data)
 {
     struct simulation *s = calloc(1, sizeof *s);
     if (!s)

@@ -1,5 +1,5 @@
-/* sleet-train - the reference trainer: a classifier of images, averaged over a
- * lossy network after every local step. */
+/* sleet-train - the reference trainer: a small model, averaged over a lossy
+ * network after every local step. */
 #include "sleet-train.h"
 #include <cblas.h>
 
@@ -10,20 +10,20 @@ int main(int argc, char **argv)
     if (status >= 0)
         return status;
     openblas_set_num_threads(1); /* the same bits on every machine size, and room for neighbours */
-    struct idx_dataset data;
-    char error[IDX_ERROR_MAX];
-    if (!idx_load(&data, options.data, options.limit, error)) {
+    struct dataset data;
+    char error[DATA_ERROR_MAX];
+    if (!data_load(&data, options.data_kind, options.data, options.limit, error)) {
         fprintf(stderr, "sleet-train: %s\n", error);
         return EXIT_FAILED;
     }
     uint32_t nodes = options.sim ? options.sim : options.shard_count;
-    if (nodes > data.train.count) {
+    if (nodes > data.count[DATA_TRAIN]) {
         fprintf(stderr, "sleet-train: %u training samples are too few for %u shards\n",
-                data.train.count, nodes);
+                data.count[DATA_TRAIN], nodes);
         status = EXIT_FAILED;
     } else {
         status = options.sim ? train_sim(&options, &data) : train_run(&options, &data);
     }
-    idx_free(&data);
+    data_free(&data);
     return status;
 }

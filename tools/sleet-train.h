@@ -2,7 +2,7 @@
  * printed, and the two ways to run: a real node, or a simulation of all nodes. */
 #ifndef SLEET_TRAIN_H
 #define SLEET_TRAIN_H
-#include "train/idx.h"
+#include "train/data.h"
 #include "train/model.h"
 #include "train/optimizer.h"
 #include "train/shard.h"
@@ -15,11 +15,13 @@
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct train_options {
-    const char *data;    /* folder */
+    const char *data;    /* folder; NULL: the usual one */
+    const struct data_kind *data_kind;
     const char *control; /* socket of sleetd; NULL: libsleet's default */
     const struct model_kind *model;
     uint32_t hidden[MODEL_HIDDEN_MAX], hidden_count;
-    uint32_t batch, epochs, limit;
+    uint32_t batch, epochs, limit; /* epochs 0: `steps` of them */
+    uint64_t steps;
     struct optimizer optimizer; /* `steps` is set once the data is known */
     uint64_t seed;
     struct shard_kind shards;
@@ -63,38 +65,42 @@ struct train_tensor {
 /* Working memory for steps and tests, shared by learners that take turns.  What each learner has of
  * its own is one vector, its values: the tensors one after another, the parameters first. */
 struct learner {
-    const struct idx_dataset *data; /* borrowed */
+    const struct dataset *data; /* borrowed */
     model *net;
     char title[MODEL_TITLE_MAX]; /* kind and layers */
-    float *image;    /* a batch */
-    uint8_t *label;  /* a batch */
-    float *gradient; /* model_params() */
+    uint32_t batch;              /* samples of a step */
+    float *input;                /* of a batch */
+    uint8_t *target;             /* of a batch */
+    float *gradient;             /* model_params() */
     struct optimizer optimizer;
+    uint64_t steps_per_epoch; /* at least 1 */
     struct train_tensor tensor[TENSORS_MAX];
     uint32_t tensors;
     size_t elements; /* of a node's values */
 };
 
-/* NULL, or what is wrong: out of memory, or images that the model does not take. */
-const char *learner_open(struct learner *, const struct train_options *,
-                         const struct idx_dataset *);
+/* For one of `nodes` that share the samples.  NULL, or what is wrong: out of memory, or inputs that the
+ * model does not take. */
+const char *learner_open(struct learner *, const struct train_options *, const struct dataset *,
+                         uint32_t nodes);
 void learner_close(struct learner *);
 /* The values at the start. */
 void learner_init(const struct learner *, uint64_t seed, float *values);
-/* One local step on the walk's next batch; the loss before it. */
-double learner_step(struct learner *, struct shard_walk *, uint32_t batch, uint64_t step, float *values);
-/* Share of the test samples classified right, 0 to 1. */
-double learner_accuracy(struct learner *, const float *params);
-
-/* Steps of one epoch where `nodes` nodes share the training samples, at least 1. */
-uint64_t train_steps_per_epoch(const struct train_options *, const struct idx_dataset *,
-                               uint32_t nodes);
+/* The loss on the walk's next batch; its gradient is in learner.gradient. */
+double learner_gradient(struct learner *, struct shard_walk *, const float *values);
+/* The optimizer's step with learner.gradient, which it clips. */
+void learner_apply(struct learner *, uint64_t step, float *values);
+/* Both: a local step; the loss before it. */
+double learner_step(struct learner *, struct shard_walk *, uint64_t step, float *values);
+/* The data's metric on the test samples. */
+double learner_score(struct learner *, const float *params);
 
 /* ---- what is printed (sleet-train-print.c) ------------------------------ */
 
 struct train_print {
     bool json, bar; /* bar: the progress bar on a terminal */
     uint64_t steps, steps_per_epoch;
+    const struct data_kind *data; /* names the metric */
     bool bar_open; /* a bar is on the present line */
 };
 
@@ -106,7 +112,7 @@ struct train_line {
     double loss, rate;
     double coverage; /* of the last round; below 0: no averaging */
     double wait;     /* seconds waited for the last round */
-    double accuracy; /* on the test samples; below 0: not measured */
+    double score;    /* the metric on the test samples; below 0: not measured */
     double seconds;  /* since the first step */
 };
 
@@ -116,18 +122,20 @@ struct train_tally {
     double skipped, stalled; /* rounds missed, rounds the daemon did not answer */
     double rounds, coverage_sum, least_coverage, longest_wait;
     double loss_sum, loss_count; /* of the epoch */
-    /* simulation: evaluations and the sums of their accuracies */
-    double evaluations, averaged, accuracy[NODES_MAX];
+    /* simulation: evaluations and the sums of their scores */
+    double evaluations, averaged, score[NODES_MAX];
 };
 
 struct train_done {
     struct train_tally tally;
-    double accuracy;          /* this node; simulation: worst node, mean of the last 5 */
-    double averaged_accuracy; /* averaged model; simulation: mean of the last 5 */
-    double final_accuracy;    /* simulation: after the exact last round; below 0: absent */
+    double score;          /* this node; simulation: worst node, mean of the last 5 */
+    double averaged_score; /* averaged model; simulation: mean of the last 5 */
+    double final_score;    /* simulation: after the exact last round */
     double seconds;
 };
 
+/* How and of what it prints. */
+struct train_print train_print_of(const struct train_options *, const struct learner *);
 void train_print_settings(const struct train_print *, const struct train_options *,
                           const struct learner *, uint32_t nodes);
 void train_print_step(struct train_print *, const struct train_line *);
@@ -187,6 +195,6 @@ void train_state_publish(const struct train_state *, struct train_share *, uint6
 
 /* ---- the two ways to run; exit status ----------------------------------- */
 
-int train_run(const struct train_options *, struct idx_dataset *);
-int train_sim(const struct train_options *, struct idx_dataset *);
+int train_run(const struct train_options *, const struct dataset *);
+int train_sim(const struct train_options *, const struct dataset *);
 #endif

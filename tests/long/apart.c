@@ -25,7 +25,7 @@
 
 struct apart {
     struct train_options o;
-    struct idx_dataset data;
+    struct dataset data;
     struct learner learner;
     struct shard_split split;
     struct shard_walk walk[NODES];
@@ -37,20 +37,19 @@ struct apart {
 
 static bool open_all(struct apart *a, const char *policy, uint64_t seed)
 {
-    char error[IDX_ERROR_MAX];
+    char error[DATA_ERROR_MAX];
     bool merge = strcmp(policy, "merge") == 0;
     struct sim_config config = {.nodes = NODES,
                                 .seed = seed,
                                 .link = LINK,
                                 .part_continue = strcmp(policy, "continue") == 0 || merge,
                                 .merge_rounds = merge ? 1000000000 : 1};
-    if (!idx_load(&a->data, a->o.data, 0, error)) {
+    if (!data_load(&a->data, &data_images, NULL, 0, error)) {
         fprintf(stderr, "apart: %s\n", error);
         return false;
     }
-    if (learner_open(&a->learner, &a->o, &a->data) ||
-        !shard_make(&a->split, a->o.shards, a->data.train.label, a->data.train.count, IDX_CLASSES,
-                    NODES, seed))
+    if (learner_open(&a->learner, &a->o, &a->data, NODES) ||
+        !data_split(&a->data, a->o.shards, NODES, seed, &a->split))
         return false;
     a->params = model_params(a->learner.net);
     a->c = cluster_new(&config, (uint64_t[]){a->params, a->params}, a->learner.tensors);
@@ -73,7 +72,7 @@ static bool step(struct apart *a, uint64_t number)
     for (uint32_t i = 0; i < NODES; i++) {
         float *values = cluster_values(a->c, i);
         memcpy(a->undo[i], values, a->learner.elements * sizeof(float));
-        learner_step(&a->learner, &a->walk[i], a->o.batch, number, values);
+        learner_step(&a->learner, &a->walk[i], number, values);
     }
     if (!cluster_round(a->c, NULL))
         exit(EXIT_FAILED);
@@ -90,7 +89,7 @@ static double worst(struct apart *a, uint32_t from, uint32_t to)
 {
     double least = 1;
     for (uint32_t i = from; i < to; i++) {
-        double x = learner_accuracy(&a->learner, cluster_values(a->c, i));
+        double x = learner_score(&a->learner, cluster_values(a->c, i));
         least = x < least ? x : least;
     }
     return 100 * least;
@@ -101,7 +100,7 @@ static double of_the_mean(struct apart *a)
 {
     for (size_t k = 0; k < a->params; k++)
         a->mean[k] = (cluster_values(a->c, 0)[k] + cluster_values(a->c, SIDE)[k]) / 2;
-    return 100 * learner_accuracy(&a->learner, a->mean);
+    return 100 * learner_score(&a->learner, a->mean);
 }
 
 static void cut(struct apart *a, bool down)
@@ -129,16 +128,15 @@ int main(int argc, char **argv)
     uint64_t length = strtoull(word(argc, argv, 4, "1000"), NULL, 10);
     int after = 0;
     openblas_set_num_threads(1);
-    a.o = (struct train_options){.data = "/usr/share/datasets/fashion-mnist",
-                                 .model = &model_mlp,
+    a.o = (struct train_options){.model = &model_mlp,
                                  .hidden = {(uint32_t)atoi(word(argc, argv, 5, "64"))},
                                  .hidden_count = 1,
                                  .batch = 64,
                                  .shards_text = shards,
                                  .optimizer = {.kind = &optimizer_sgd,
                                                .rate = atof(word(argc, argv, 6, "0.1")),
-                                               .momentum = 0.9,
-                                               .steps = together + length + AFTER}};
+                                               .momentum = 0.9},
+                                 .steps = together + length + AFTER};
     if (!shard_parse(shards, &a.o.shards) || !open_all(&a, policy, seed))
         return EXIT_FAILED;
     if (strcmp(policy, "strangers") == 0) {
