@@ -7,25 +7,25 @@
 
 /* X(id, name, argument or NULL, help) */
 #define OPTION_MAP(X)                                                                       \
-    X(O_DATA, "data", "DIR", "folder of IDX files (/usr/share/datasets/fashion-mnist)")     \
+    X(O_DATA, "data", "PATH", "images: folder of IDX files (/usr/share/datasets/fashion-mnist); charlm: text file (the program bible)") \
     X(O_LIMIT, "limit", "N", "use only the first N samples (all)")                          \
     X(O_SHARDS, "shards", "KIND", "iid, dirichlet:A or label (iid)")                        \
     X(O_SHARD, "shard", "I/N", "this node's shard, I from 0 (SLEET_NODE/SLEET_NODES)") \
     X(O_EPOCHS, "epochs", "N", "passes over the training samples, all nodes together (2)")  \
     X(O_STEPS, "steps", "N", "a node's steps in all, instead of --epochs")                  \
-    X(O_BATCH, "batch", "N", "samples of a node's step (64)")                               \
-    X(O_MODEL, "model", "M", "mlp or cnn (mlp)")                                            \
-    X(O_HIDDEN, "hidden", "N,...", "widths of the dense hidden layers, 0 for none (64)")    \
-    X(O_OPTIMIZER, "optimizer", "O", "sgd or adamw (sgd)")                                  \
-    X(O_LR, "lr", "X", "peak learning rate (sgd: 0.1, adamw: 0.001)")                       \
+    X(O_BATCH, "batch", "N", "samples of a node's step (64; charlm 16)")                    \
+    X(O_MODEL, "model", "M", "mlp, cnn or charlm, which learns a text (mlp)")               \
+    X(O_HIDDEN, "hidden", "N,...", "widths of the dense hidden layers, 0 for none (64; charlm: its width, 96)") \
+    X(O_OPTIMIZER, "optimizer", "O", "sgd or adamw (sgd; charlm adamw)")                    \
+    X(O_LR, "lr", "X", "peak learning rate (sgd 0.1, adamw 0.001; charlm 0.003)")           \
     X(O_MOMENTUM, "momentum", "X", "sgd (0.9)")                                             \
     X(O_BETA1, "beta1", "X", "adamw: decay of the first moment (0.9)")                      \
     X(O_BETA2, "beta2", "X", "adamw: decay of the second moment (0.999)")                   \
     X(O_REFRESH, "refresh-momentum", NULL, "average a sixteenth of the moments each round, not all") \
     X(O_DECAY, "weight-decay", "X", "(0)")                                                  \
-    X(O_CLIP_NORM, "clip-norm", "X", "shorten gradients that are longer than X; 0: none (0)") \
+    X(O_CLIP_NORM, "clip-norm", "X", "shorten gradients that are longer than X; 0: none (0; charlm 1)") \
     X(O_SCHEDULE, "schedule", "S", "cosine or linear, to 0 at the last step (cosine)")      \
-    X(O_WARMUP, "warm-up", "N", "steps in which the rate rises (0)")                        \
+    X(O_WARMUP, "warm-up", "N", "steps in which the rate rises (0; charlm 100)")            \
     X(O_SEED, "seed", "N", "of weights, shards and order (1)")                              \
     X(O_EVALUATE, "evaluate", "N", "test every N steps (once an epoch)")                    \
     X(O_AVERAGE, "average", "WHAT", "model or none (model)")                                \
@@ -73,7 +73,7 @@ static const struct {
 static void print_help(void)
 {
     printf("Usage: sleet-train [OPTION]...\n"
-           "Train a classifier of images, averaged with the trainers of other nodes.\n\n");
+           "Train a small model, averaged with the trainers of other nodes.\n\n");
     for (size_t i = 0; i < sizeof option_help / sizeof *option_help; i++) {
         char left[64];
         const char *argument = option_help[i].argument;
@@ -223,11 +223,35 @@ static bool from_launcher(struct train_options *o)
     return true;
 }
 
-/* What the user left open. */
+/* What a model is trained with where the user says nothing. */
+struct recipe {
+    uint32_t hidden;
+    const struct optimizer_kind *optimizer;
+    double rate, clip_norm; /* rate 0: the optimizer's usual one */
+    uint64_t warm_up;
+};
+
+static const struct recipe for_images = {.hidden = 64, .optimizer = &optimizer_sgd};
+static const struct recipe for_text = {
+    .hidden = 96, .optimizer = &optimizer_adamw, .rate = 0.003, .clip_norm = 1, .warm_up = 100};
+
 static void fill_in(struct train_options *o)
 {
-    if (o->optimizer.rate < 0)
-        o->optimizer.rate = o->optimizer.kind->rate;
+    const struct recipe *r = o->model->text ? &for_text : &for_images;
+    struct optimizer *p = &o->optimizer;
+    o->data_kind = o->model->text ? &data_text : &data_images;
+    if (o->hidden_count == UINT32_MAX) {
+        o->hidden_count = 1;
+        o->hidden[0] = r->hidden;
+    }
+    if (!p->kind)
+        p->kind = r->optimizer;
+    if (p->rate < 0)
+        p->rate = p->kind == r->optimizer && r->rate > 0 ? r->rate : p->kind->rate;
+    if (p->clip_norm < 0)
+        p->clip_norm = r->clip_norm;
+    if (p->warm_up == UINT64_MAX)
+        p->warm_up = r->warm_up;
     if (!o->batch)
         o->batch = o->data_kind->batch;
     if (!o->epochs && !o->steps)
@@ -243,11 +267,10 @@ static int usage_error(const char *problem, const char *value)
 int train_options_parse(struct train_options *o, int argc, char **argv)
 {
     *o = (struct train_options){.model = &model_mlp,
-                                .data_kind = &data_images,
-                                .hidden = {64},
-                                .hidden_count = 1,
-                                .optimizer = {.kind = &optimizer_sgd,
-                                              .rate = -1,
+                                .hidden_count = UINT32_MAX,
+                                .optimizer = {.rate = -1,
+                                              .clip_norm = -1,
+                                              .warm_up = UINT64_MAX,
                                               .momentum = 0.9,
                                               .beta1 = 0.9,
                                               .beta2 = 0.999},

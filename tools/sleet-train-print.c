@@ -118,8 +118,8 @@ void train_print_epoch(struct train_print *p, const struct train_line *l)
         return;
     }
     end_bar(p);
-    printf("epoch %u: step %llu, loss %.4f, test %s %.2f%s", l->epoch, (unsigned long long)l->step,
-           l->loss, p->data->text, p->data->scale * l->score, p->data->unit);
+    printf("epoch %u: step %llu, loss %.4f, test %s %.*f%s", l->epoch, (unsigned long long)l->step,
+           l->loss, p->data->text, p->data->digits, p->data->scale * l->score, p->data->unit);
     if (l->coverage >= 0)
         printf(", coverage %.1f %%", 100 * l->coverage);
     printf(", %.1f s\n", l->seconds);
@@ -170,11 +170,11 @@ void train_print_done(struct train_print *p, const struct train_done *d, uint32_
     }
     end_bar(p);
     const struct data_kind *k = p->data;
-    printf("done: %llu steps in %.1f s; test %s %s %.2f%s, averaged model %.2f%s",
+    printf("done: %llu steps in %.1f s; test %s %s %.*f%s, averaged model %.*f%s",
            (unsigned long long)t->steps, d->seconds, k->text, sim_nodes ? "worst node" : "this node",
-           k->scale * d->score, k->unit, k->scale * d->averaged_score, k->unit);
+           k->digits, k->scale * d->score, k->unit, k->digits, k->scale * d->averaged_score, k->unit);
     if (sim_nodes)
-        printf(" (mean of the last 5), at the end %.2f%s", k->scale * d->final_score, k->unit);
+        printf(" (mean of the last 5), at the end %.*f%s", k->digits, k->scale * d->final_score, k->unit);
     if (t->rounds > 0)
         printf("; coverage %.2f %% (least %.2f %%), longest wait %.3f s",
                100 * t->coverage_sum / t->rounds, 100 * t->least_coverage, t->longest_wait);

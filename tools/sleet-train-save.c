@@ -9,13 +9,13 @@
 
 static_assert(sizeof(struct train_tally) % sizeof(double) == 0, "doubles only");
 
-struct text {
+struct lines {
     char text[CHECKPOINT_SETTINGS_MAX];
     size_t len;
 };
 
-static void line(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void line(struct text *t, const char *format, ...)
+static void line(struct lines *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void line(struct lines *t, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -26,12 +26,12 @@ static void line(struct text *t, const char *format, ...)
 }
 
 /* The options and data that make the next step what it is. */
-static void settings(const struct train_state *s, struct text *t)
+static void settings(const struct train_state *s, struct lines *t)
 {
     const struct train_options *o = s->options;
     const struct optimizer *p = &o->optimizer;
     const struct dataset *data = s->learner->data;
-    *t = (struct text){.len = 0};
+    *t = (struct lines){.len = 0};
     line(t, "model = %s\n", s->learner->title);
     line(t, "data = %u samples, checksum %016llx\n", data->count[DATA_TRAIN],
          (unsigned long long)data->kind->checksum(data));
@@ -54,12 +54,12 @@ static void settings(const struct train_state *s, struct text *t)
 
 uint64_t train_place(const struct train_state *s)
 {
-    struct text t;
+    struct lines t;
     settings(s, &t);
     return XXH3_64bits(t.text, t.len);
 }
 
-static struct checkpoint describe(const struct train_state *s, struct text *t)
+static struct checkpoint describe(const struct train_state *s, struct lines *t)
 {
     settings(s, t);
     return (struct checkpoint){.settings = t->text,
@@ -75,7 +75,7 @@ static struct checkpoint describe(const struct train_state *s, struct text *t)
 static int save(const struct train_state *s, uint64_t step)
 {
     char error[CHECKPOINT_ERROR_MAX];
-    struct text t;
+    struct lines t;
     struct checkpoint c = describe(s, &t);
     c.step = step;
     if (checkpoint_write(s->options->checkpoint, &c, error))
@@ -101,7 +101,7 @@ int train_checkpoint_open(const struct train_state *s, uint64_t *step)
 {
     const char *path = s->options->checkpoint;
     char error[CHECKPOINT_ERROR_MAX];
-    struct text t;
+    struct lines t;
     *step = 0;
     if (!path)
         return EXIT_OK;

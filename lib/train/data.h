@@ -21,6 +21,7 @@ struct data_kind {
      * is printed times `scale`, with `unit` behind it. */
     const char *metric, *text, *unit;
     double scale;
+    int digits; /* behind the point */
     bool less_is_better;
     uint32_t batch;      /* samples of a step where the user says nothing */
     uint32_t test_batch; /* and of a test: larger ones go faster */
@@ -33,6 +34,15 @@ struct data_kind {
     double (*score)(double loss, uint64_t right, uint64_t count);
 };
 
+#define TEXT_CONTEXT 64     /* characters of a sample */
+#define TEXT_CLASSES_MAX 128 /* different characters */
+
+struct text {
+    uint8_t *symbol; /* of each character its class */
+    size_t length;
+    uint32_t block, test_stride; /* windows of a block; between two that are tested on */
+};
+
 struct dataset {
     const struct data_kind *kind;
     uint32_t count[2];      /* samples of each part */
@@ -42,9 +52,11 @@ struct dataset {
     uint8_t *group;         /* of each training sample, below `groups`: what shards differ in */
     uint32_t groups;
     struct idx_dataset images;
+    struct text text;
 };
 
-extern const struct data_kind data_images;
+/* A folder of IDX files, usually Fashion-MNIST; a text file, usually what the program `bible` prints. */
+extern const struct data_kind data_images, data_text;
 
 /* Load; `limit` > 0 keeps at most the first `limit` samples of each part.  On success *out is freed by
  * data_free(); on failure it is empty and `error` is set. */

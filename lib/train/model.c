@@ -44,7 +44,9 @@ model *model_new(const struct model_kind *kind, const struct model_shape *s, con
     if (!m)
         return NULL;
     m->kind = kind;
-    m->delta = malloc((size_t)s->batch * s->classes * sizeof *m->delta);
+    if (m->targets == 0)
+        m->targets = 1;
+    m->delta = malloc((size_t)s->batch * m->targets * s->classes * sizeof *m->delta);
     if (m->delta)
         return m;
     model_free(m);
@@ -74,7 +76,7 @@ void model_init(const model *m, float *params, uint64_t seed)
     m->kind->init(m, params, seed);
 }
 
-/* Loss at the outputs `z`; their gradient goes to m->delta. */
+/* Loss at the `n` rows of outputs `z`; their gradient goes to m->delta. */
 static double softmax(model *m, const float *z, const uint8_t *label, uint32_t n, uint32_t *correct)
 {
     uint32_t classes = m->classes, hits = 0;
@@ -103,7 +105,7 @@ double model_loss(model *m, const float *params, const float *x, const uint8_t *
                   float *gradient, uint32_t *correct)
 {
     const float *z = m->kind->forward(m, params, x, n);
-    double loss = softmax(m, z, label, n, correct);
+    double loss = softmax(m, z, label, n * m->targets, correct);
     if (gradient)
         m->kind->backward(m, params, x, n, m->delta, gradient, NULL);
     return loss;

@@ -1,11 +1,12 @@
-/* model.h - the models of the reference trainer behind one interface: classifiers
- * of images with softmax cross entropy.
+/* model.h - the models of the reference trainer behind one interface: classifiers of images,
+ * or of the next character at each place of a text, with softmax cross entropy.
  *
  * A model is its shape and its working memory; parameters and gradients are flat
  * vectors of model_params() floats that the caller owns.  A new model is one file
  * that defines a struct model_kind, and one entry of MODEL_MAP. */
 #ifndef TRAIN_MODEL_H
 #define TRAIN_MODEL_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,11 +16,11 @@
 #define MODEL_TITLE_MAX 256
 
 /* X(name as users write it, the kind) */
-#define MODEL_MAP(X) X("mlp", model_mlp) X("cnn", model_cnn)
+#define MODEL_MAP(X) X("mlp", model_mlp) X("cnn", model_cnn) X("charlm", model_charlm)
 
 struct model_shape {
-    uint32_t rows, columns;            /* pixels of an image, one value each */
-    uint32_t hidden[MODEL_HIDDEN_MAX]; /* widths of the dense layers before the last */
+    uint32_t rows, columns;            /* pixels of an image; 1 and characters of a text */
+    uint32_t hidden[MODEL_HIDDEN_MAX]; /* widths of the dense layers before the last; of a charlm */
     uint32_t hidden_count;
     uint32_t classes;
     uint32_t batch; /* most samples in one call */
@@ -28,13 +29,14 @@ struct model_shape {
 typedef struct model model;
 
 struct model_kind {
+    bool text; /* takes a text, not images */
     /* NULL, or what is wrong with the shape.  Ranges that no model allows are checked before. */
     const char *(*refuse)(const struct model_shape *);
-    /* NULL when out of memory.  Fills all of *model but `kind`. */
+    /* NULL when out of memory.  Fills all of *model but `kind` and `delta`. */
     model *(*open)(const struct model_shape *);
     void (*close)(model *);
     void (*init)(const model *, float *params, uint64_t seed);
-    /* The n x classes outputs before the softmax, valid until the next call. */
+    /* The n x targets x classes outputs before the softmax, valid until the next call. */
     const float *(*forward)(model *, const float *params, const float *x, uint32_t n);
     /* After forward() with the same arguments: `delta` is the gradient at the outputs; overwrites
      * `gradient`, and `x_delta`, the gradient at `x`, where that is not NULL. */
@@ -49,7 +51,8 @@ struct model {
     const struct model_kind *kind;
     size_t params;
     uint32_t classes, batch;
-    float *delta; /* batch x classes; model_new()'s */
+    uint32_t targets; /* classes to name in a sample; 0 is 1 */
+    float *delta;     /* batch x targets x classes; model_new()'s */
 };
 
 #define MODEL_X(name, kind) extern const struct model_kind kind;
@@ -71,9 +74,10 @@ uint32_t model_batch(const model *);
  * same seed gives the same bits. */
 void model_init(const model *, float *params, uint64_t seed);
 
-/* Mean loss of `n` samples (at most model_batch(), > 0), n x rows x columns floats in `x`.
+/* Mean loss of `n` samples (at most model_batch(), > 0), n x rows x columns floats in `x`, n x targets
+ * labels.
  * `gradient`, if not NULL, is overwritten with the mean gradient.  `correct`, if
- * not NULL, counts samples whose largest output is their label. */
+ * not NULL, counts labels whose output is the largest. */
 double model_loss(model *, const float *params, const float *x, const uint8_t *label, uint32_t n,
                   float *gradient, uint32_t *correct);
 #endif

@@ -1,7 +1,7 @@
 #!/bin/bash
-# train.sh - sleet-train's checkpoints: a run that was killed and resumed ends with the same
-# bits, files that do not fit are refused and kept, a killed trainer goes on in a job.
-# Arguments: the cases to run, of resume refuse job (all).
+# train.sh - sleet-train: each of its tasks learns; a run that was killed and resumed ends with the
+# same bits, files that do not fit are refused and kept, a killed trainer goes on in a job.
+# Arguments: the cases to run, of tasks resume refuse job (all).
 # Needs the build folder in SLEET_BUILD or BUILDDIR, and dataset-fashion-mnist.
 # shellcheck source=lib.sh disable=SC2034,SC2154
 . "$(dirname "$0")/lib.sh" train sleetd sleetctl sleet-train
@@ -24,23 +24,53 @@ figure() { # NAME FIELD: the last one
     sed -n "s/.*\"$2\":\([-0-9.e+]*\).*/\1/p" "$work/$1.out" | tail -n 1
 }
 
+# A text of its own to learn.
+cat "${SLEET_SRC:-$(dirname "$0")/../..}"/lib/core/*/*.c >"$work/text"
+
+# ---- what can be learnt -----------------------------------------------------------------
+
+# learns WHAT FIELD RELATION BOUND OPTIONS...: two simulated nodes end with such a figure.
+learns() {
+    local what=$1 field=$2 relation=$3 bound=$4
+    shift 4
+    train t --sim 2 --loss 0.1 "$@"
+    ok "tasks: $what" ended t 60
+    ok "tasks: $what: exit code 0 (was $code)" [ "$code" = 0 ]
+    ok "tasks: $what: $field $(figure t "$field") $relation $bound" \
+        awk -v x="$(figure t "$field")" -v y="$bound" "BEGIN { exit !(x != \"\" && x $relation y) }"
+}
+
+tasks_case() {
+    learns "charlm" final_bits_per_char '<' 4.6 --steps 40 --model charlm --batch 4 --warm-up 10 --data "$work/text"
+    train t --model charlm --data "$work/none"
+    ok "tasks: no text" ended t 30
+    ok "tasks: no text: the sentence says what to do (code $code)" eval \
+        '[ "$code" = 1 ] && said t.err "^sleet-train: $work/none: No such file or directory; name a text file with --data$"'
+    train t --model charlm --data "$work/text" --hidden 30
+    ok "tasks: a width of 30" ended t 30
+    ok "tasks: a width of 30: is refused (code $code)" eval \
+        '[ "$code" = 1 ] && said t.err "^sleet-train: the charlm has one width, a multiple of 4"'
+}
+
 # ---- the same bits -----------------------------------------------------------------
 
 resume_case() {
     local how what
-    for how in "--average none" "--sim 1" "--average none --model cnn"; do
+    for how in "--average none --epochs 3" "--sim 1 --epochs 3" "--average none --model cnn --epochs 3" \
+        "--average none --model charlm --data $work/text --steps 150 --batch 8"; do
         what="resume: ${how//--/}"
+        what=${what/"$work/"/}
         rm -f "$work"/*.ckpt
         # shellcheck disable=SC2086 # words
-        train whole $how --epochs 3 --checkpoint "$work/whole.ckpt" --checkpoint-every 7
+        train whole $how --checkpoint "$work/whole.ckpt" --checkpoint-every 7
         ok "$what: a run to the end" ended whole 60
         # shellcheck disable=SC2086
-        train half $how --epochs 3 --checkpoint "$work/half.ckpt" --checkpoint-every 7
+        train half $how --checkpoint "$work/half.ckpt" --checkpoint-every 7
         ok "$what: another one is under way" until_true 60 said half.out '"step":2[0-9],'
         kill_hard half
         ok "$what: it was killed before its end" eval '! said half.out "\"event\":\"done\""'
         # shellcheck disable=SC2086
-        train half $how --epochs 3 --checkpoint "$work/half.ckpt" --checkpoint-every 7 --resume
+        train half $how --checkpoint "$work/half.ckpt" --checkpoint-every 7 --resume
         ok "$what: resumed, it ends" ended half 60
         ok "$what: exit code 0 (was $code)" [ "$code" = 0 ]
         ok "$what: $(sed -n 's/sleet-train: //; /^resumed/p' "$work/half.err" | sed "s|$work/||")" \
@@ -119,5 +149,5 @@ job_case() {
     stop a b
 }
 
-[ $# -gt 0 ] || set -- resume refuse job
+[ $# -gt 0 ] || set -- tasks resume refuse job
 run_cases "$@"

@@ -22,5 +22,6 @@
     X(strategy) \
     X(swim) \
     X(tensor) \
+    X(text) \
     X(train) \
     X(wire)
