@@ -13,8 +13,7 @@ static void lay_out(struct learner *l, bool refresh)
     const struct optimizer_kind *kind = l->optimizer.kind;
     size_t n = model_params(l->net);
     add_tensor(l, "params", n, false);
-    for (uint32_t i = 0; i < kind->moments; i++)
-        add_tensor(l, kind->moment[i], n, refresh);
+    add_tensor(l, kind->moments_name, kind->moments * n, refresh);
 }
 
 const char *learner_open(struct learner *l, const struct train_options *o,
@@ -79,14 +78,12 @@ double learner_gradient(struct learner *l, struct shard_walk *walk, const float 
 void learner_apply(struct learner *l, uint64_t step, float *values)
 {
     const struct optimizer *o = &l->optimizer;
-    float *moment[OPTIMIZER_MOMENTS_MAX] = {NULL}, *gradient = l->gradient;
+    float *gradient = l->gradient;
     size_t n = model_params(l->net);
     float scale = o->clip_norm > 0 ? optimizer_clip(o, optimizer_energy(gradient, n)) : 1;
     for (size_t i = 0; scale < 1 && i < n; i++)
         gradient[i] *= scale;
-    for (uint32_t i = 0; i < o->kind->moments; i++)
-        moment[i] = values + l->tensor[l->tensors - o->kind->moments + i].at;
-    optimizer_step(o, step, step, values, moment, gradient, n);
+    optimizer_step(o, step, step, values, values + l->tensor[l->tensors - 1].at, gradient, n);
 }
 
 double learner_step(struct learner *l, struct shard_walk *walk, uint64_t step, float *values)

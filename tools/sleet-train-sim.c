@@ -25,12 +25,11 @@ struct simulation {
 
 static struct sim_config network(const struct train_options *o)
 {
-    uint32_t moments = o->optimizer.kind->moments; /* the last tensors of the set */
     struct sim_config c = {.nodes = o->sim,
                            .seed = o->seed,
                            .link = {.delay = MS(1), .jitter = US(200)},
                            .clip = o->clip,
-                           .state_tensors = o->refresh ? moments : 0,
+                           .state_tensors = o->refresh, /* the last of the set: the moments */
                            .repair_off = o->no_repair,
                            .go_on_isolated = true}; /* what loss does is the question */
     if (o->burst > 0) {

@@ -53,7 +53,7 @@ int train_options_parse(struct train_options *out, int argc, char **argv);
 /* ---- one learner (sleet-train-learn.c) ---------------------------------- */
 
 /* Tensors of a node: parameters, moments. */
-#define TENSORS_MAX (1 + OPTIMIZER_MOMENTS_MAX)
+#define TENSORS_MAX 2
 
 /* Where a tensor lies in a node's values. */
 struct train_tensor {

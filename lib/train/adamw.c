@@ -8,17 +8,19 @@
 #define EPSILON 1e-8f
 
 static void adamw_step(const struct optimizer *o, double rate, uint64_t age, float *params,
-                       float *const moment[], const float *gradient, size_t n)
+                       float *moments, const float *gradient, size_t n)
 {
-    float *m = moment[0], *v = moment[1], b1 = (float)o->beta1, b2 = (float)o->beta2;
+    float b1 = (float)o->beta1, b2 = (float)o->beta2;
     float new1 = (float)(1 - o->beta1), new2 = (float)(1 - o->beta2);
     float m_scale = (float)(1 / (1 - pow(o->beta1, (double)age + 1)));
     float v_scale = (float)(1 / (1 - pow(o->beta2, (double)age + 1)));
     float by = (float)rate, wd = (float)o->weight_decay;
     for (size_t i = 0; i < n; i++) {
-        m[i] = b1 * m[i] + new1 * gradient[i];
-        v[i] = b2 * v[i] + new2 * gradient[i] * gradient[i];
-        params[i] -= by * (m_scale * m[i] / (sqrtf(v_scale * v[i]) + EPSILON) + wd * params[i]);
+        float m = b1 * moments[2 * i] + new1 * gradient[i];
+        float v = b2 * moments[2 * i + 1] + new2 * gradient[i] * gradient[i];
+        moments[2 * i] = m;
+        moments[2 * i + 1] = v;
+        params[i] -= by * (m_scale * m / (sqrtf(v_scale * v) + EPSILON) + wd * params[i]);
     }
 }
 
@@ -26,5 +28,5 @@ const struct optimizer_kind optimizer_adamw = {.name = "adamw",
                                                .rate = 0.001,
                                                .linear = false,
                                                .moments = 2,
-                                               .moment = {"first-moment", "second-moment"},
+                                               .moments_name = "moments",
                                                .step = adamw_step};

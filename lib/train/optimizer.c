@@ -34,9 +34,9 @@ double optimizer_rate(const struct optimizer *o, uint64_t step)
 }
 
 void optimizer_step(const struct optimizer *o, uint64_t step, uint64_t age, float *params,
-                    float *const moment[], const float *gradient, size_t n)
+                    float *moments, const float *gradient, size_t n)
 {
-    o->kind->step(o, optimizer_rate(o, step), age, params, moment, gradient, n);
+    o->kind->step(o, optimizer_rate(o, step), age, params, moments, gradient, n);
 }
 
 double optimizer_energy(const float *gradient, size_t n)

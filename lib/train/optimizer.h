@@ -2,14 +2,16 @@
  * the rate, and the clipping of the gradient.
  *
  * A step is elementwise: whoever holds the parameters, moments and gradient of a run of elements
- * can make it there.  Only clipping looks at all elements, and comes before. */
+ * can make it there.  Only clipping looks at all elements, and comes before.
+ *
+ * The moments of an element lie side by side, so that they travel, arrive and are lost together:
+ * Adam divides one by the root of the other, and a mean of other nodes' first moments over one's own
+ * second moment of nearly 0 would be a step without bound. */
 #ifndef TRAIN_OPTIMIZER_H
 #define TRAIN_OPTIMIZER_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define OPTIMIZER_MOMENTS_MAX 2
 
 /* X(name as users write it, the kind) */
 #define OPTIMIZER_MAP(X) X("sgd", optimizer_sgd) X("adamw", optimizer_adamw)
@@ -43,11 +45,11 @@ struct optimizer_kind {
     /* The step is linear in the gradient: one that comes late, or is corrected, can still be
      * taken in, with the same result. */
     bool linear;
-    uint32_t moments; /* vectors of state, of as many elements as there are parameters; 0 at first */
-    const char *moment[OPTIMIZER_MOMENTS_MAX]; /* their names */
+    uint32_t moments;         /* floats of state of each element, 0 at first */
+    const char *moments_name; /* of all of them, as a tensor */
     /* optimizer_step() with the rate of the step. */
-    void (*step)(const struct optimizer *, double rate, uint64_t age, float *params,
-                 float *const moment[], const float *gradient, size_t n);
+    void (*step)(const struct optimizer *, double rate, uint64_t age, float *params, float *moments,
+                 const float *gradient, size_t n);
 };
 
 #define OPTIMIZER_X(name, kind) extern const struct optimizer_kind kind;
@@ -63,10 +65,10 @@ bool optimizer_linear(const struct optimizer *);
 /* The learning rate of step `step`, from 0. */
 double optimizer_rate(const struct optimizer *, uint64_t step);
 
-/* Step `step` on `n` elements: any run of the parameters, each moment and the gradient at the same
- * elements.  `age`: steps that these moments have seen, `step` unless they began later. */
+/* Step `step` on `n` elements: any run of the parameters, their kind->moments x n moments and their
+ * gradient.  `age`: steps that these moments have seen, `step` unless they began later. */
 void optimizer_step(const struct optimizer *, uint64_t step, uint64_t age, float *params,
-                    float *const moment[], const float *gradient, size_t n);
+                    float *moments, const float *gradient, size_t n);
 
 /* Sum of the squares of `n` elements.  Those of parts add up to that of the whole. */
 double optimizer_energy(const float *gradient, size_t n);

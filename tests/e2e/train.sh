@@ -41,6 +41,7 @@ learns() {
 }
 
 tasks_case() {
+    learns "mlp, adamw" final_accuracy '>' 0.72 --steps 60 --optimizer adamw --lr 0.01 --clip-norm 1
     learns "charlm" final_bits_per_char '<' 4.6 --steps 40 --model charlm --batch 4 --warm-up 10 --data "$work/text"
     train t --model charlm --data "$work/none"
     ok "tasks: no text" ended t 30

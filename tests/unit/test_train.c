@@ -18,7 +18,7 @@ static void sgd_moves_as_written(void)
                           .schedule = SCHEDULE_LINEAR,
                           .steps = 2};
     float p = 4, v = 2, g = 1;
-    optimizer_step(&s, 0, 0, &p, (float *[]){&v}, &g, 1);
+    optimizer_step(&s, 0, 0, &p, &v, &g, 1);
     CHECK_NEAR(v, 3, 0); /* 0.5 * 2 + 1 + 0.25 * 4 */
     CHECK_NEAR(p, 2.5, 0);
     CHECK_NEAR(optimizer_rate(&s, 1), 0.25, 1e-12);
@@ -35,15 +35,15 @@ static void adamw_moves_as_written(void)
                           .weight_decay = 0.25,
                           .schedule = SCHEDULE_LINEAR,
                           .steps = 2};
-    float p = 4, m = 0, v = 0, g = 2;
-    optimizer_step(&o, 0, 0, &p, (float *[]){&m, &v}, &g, 1);
-    CHECK_NEAR(m, 1, 0);
-    CHECK_NEAR(v, 1, 0);
+    float p = 4, g = 2, moments[2] = {0};
+    optimizer_step(&o, 0, 0, &p, moments, &g, 1);
+    CHECK_NEAR(moments[0], 1, 0);
+    CHECK_NEAR(moments[1], 1, 0);
     CHECK_NEAR(p, 4 - 0.5 * (2 / 2.0 + 0.25 * 4), 1e-6); /* m' = 1 / 0.5, v' = 1 / 0.25 */
     g = -4;
-    optimizer_step(&o, 1, 1, &p, (float *[]){&m, &v}, &g, 1);
-    CHECK_NEAR(m, -1.5, 0);
-    CHECK_NEAR(v, 4.75, 0);
+    optimizer_step(&o, 1, 1, &p, moments, &g, 1);
+    CHECK_NEAR(moments[0], -1.5, 0);
+    CHECK_NEAR(moments[1], 4.75, 0);
     CHECK_NEAR(p, 3 - 0.25 * (-1.5 / 0.75 / sqrt(4.75 / 0.4375) + 0.25 * 3), 1e-6);
 }
 
@@ -52,8 +52,8 @@ static void fresh_moments_take_no_wild_step(void)
 {
     struct optimizer o = {
         .kind = &optimizer_adamw, .rate = 1, .beta1 = 0.9, .beta2 = 0.999, .steps = 1000};
-    float p = 0, m = 0, v = 0, g = 3;
-    optimizer_step(&o, 500, 0, &p, (float *[]){&m, &v}, &g, 1);
+    float p = 0, g = 3, moments[2] = {0};
+    optimizer_step(&o, 500, 0, &p, moments, &g, 1);
     CHECK_NEAR(p, -optimizer_rate(&o, 500), 1e-5);
 }
 
@@ -65,21 +65,20 @@ static void steps_are_elementwise(void)
     for (size_t k = 0; k < 2; k++) {
         struct optimizer o = {.kind = kinds[k], .rate = 0.1, .momentum = 0.9, .beta1 = 0.9,
                               .beta2 = 0.999, .weight_decay = 0.01, .steps = 10};
-        float whole[3][N], parts[3][N], g[N];
+        uint32_t each = kinds[k]->moments;
+        float whole[3 * N] = {0}, parts[3 * N], g[N]; /* parameters, moments */
         sleet_rng rng = {test_seed()};
         for (int i = 0; i < N; i++) {
-            whole[0][i] = (float)rng_double(&rng);
-            whole[1][i] = whole[2][i] = 0;
+            whole[i] = (float)rng_double(&rng);
             g[i] = (float)(rng_double(&rng) - 0.5);
         }
         memcpy(parts, whole, sizeof parts);
         for (uint64_t step = 0; step < 3; step++) {
-            optimizer_step(&o, step, step, whole[0], (float *[]){whole[1], whole[2]}, g, N);
-            for (int at = N, n; at > 0; at -= n) {
+            optimizer_step(&o, step, step, whole, whole + N, g, N);
+            for (size_t at = N, n; at > 0; at -= n) {
                 n = at < 8 ? at : 8;
-                int from = at - n;
-                optimizer_step(&o, step, step, parts[0] + from,
-                               (float *[]){parts[1] + from, parts[2] + from}, g + from, (size_t)n);
+                size_t from = at - n;
+                optimizer_step(&o, step, step, parts + from, parts + N + each * from, g + from, n);
             }
         }
         CHECK_MEM(whole, parts, sizeof whole);
