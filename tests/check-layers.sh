@@ -6,7 +6,7 @@ set -u
 cd "${1:-${srcdir:-.}/lib/core}" || exit 1
 
 # Later layers may include earlier ones; layers of one rank may include each other.
-declare -A rank=([base]=0 [wire]=1 [codec]=2 [tensor]=2 [session]=3 [path]=3
+declare -A rank=([base]=0 [wire]=1 [codec]=2 [tensor]=2 [session]=3 [path]=3 [protect]=3
     [member]=4 [strategy]=5 [round]=5 [state]=6 [engine]=7)
 
 layer_of() { # PATH below lib/core

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The core library needs nothing but memory, strings, arithmetic, XXH, zstd and those parts of
+# The core library needs nothing but memory, strings, arithmetic, XXH, zstd, ISA-L and those parts of
 # libsodium that draw no randomness: no
 # socket, clock, file, thread, environment, printf or libc-random symbol.
 # What it may need is listed here, so anything new is a fault until it is added.
@@ -16,6 +16,7 @@ malloc|calloc|realloc|free|qsort|bsearch|abort
 (fabs|sqrt|exp|exp2|expm1|log|log2|log1p|pow|floor|ceil|trunc|round|l?lrint|l?lround|rint|fmin|fmax|ldexp|frexp|fma|sin|cos)f?
 XXH[0-9]*_[A-Za-z0-9_]+
 ZSTD_(compressCCtx|createCCtx|freeCCtx|decompress|isError)
+ec_init_tables|ec_encode_data(_update)?|gf_inv|gf_invert_matrix
 crypto_aead_(chacha20poly1305_ietf|aes256gcm)_(encrypt|decrypt|beforenm|is_available)[a-z_]*
 crypto_generichash_blake2b(_init|_update|_final|_salt_personal)?
 crypto_scalarmult_curve25519(_base)?

@@ -13,6 +13,7 @@
     X(member) \
     X(noise) \
     X(orders) \
+    X(parity) \
     X(path) \
     X(peer) \
     X(replay) \
