@@ -16,6 +16,7 @@
     X(parity) \
     X(path) \
     X(peer) \
+    X(protect) \
     X(replay) \
     X(rotate) \
     X(scenario) \
