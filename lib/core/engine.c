@@ -239,6 +239,7 @@ static void recv_summary(engine *e, struct member *m, const uint8_t *body, size_
     }
     member_echo(e, m, w.echo, w.hold);
     member_overflow(e, m, w.overflow);
+    m->loss_told = (double)w.loss / UINT16_MAX;
     note_round(e, s, m, w.sender_round, (w.flags & SUMMARY_CLOSED) != 0);
     struct round *r = set_round(s, &env, round_expand(set_job_round(s, &env), w.round), e->now);
     int rank = r ? rank_of(r, m) : -1;
@@ -328,6 +329,7 @@ void engine_take(engine *e, struct member *m, const struct wire_header *h, const
         m->rx_next = h->counter + 1;
     reorder_note(&m->reorder, h->counter, e->now);
     m->rx_received++;
+    loss_note(&m->loss, member_highest(m), m->rx_received);
     member_heard(e, m, h->type == WIRE_MEMBERS);
     recv_in_session(e, m, h, body, len);
 }

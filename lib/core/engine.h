@@ -178,6 +178,7 @@ typedef struct {
     sleet_duration rtt;    /* smoothed; -1: unknown */
     uint64_t sent, received, lost; /* datagrams to, from, and lost on the way from it */
     uint64_t gaps;                 /* runs in which the lost ones were missing */
+    double loss, loss_told;        /* share lost lately on the way from it, and to it by its word */
     uint64_t round;                /* of its first set in common */
     bool contributing;
     uint32_t silent_rounds; /* rounds in a row in which it contributed nothing to us */

@@ -27,7 +27,9 @@ uint32_t engine_get_peers(const engine *e, engine_peer *out, uint32_t max, sleet
                            .rtt = m->rtt.valid ? m->rtt.srtt : -1,
                            .sent = m->tx_sent,
                            .received = m->rx_received,
-                           .gaps = m->gaps};
+                           .gaps = m->gaps,
+                           .loss = loss_share(&m->loss),
+                           .loss_told = m->loss_told};
         p->lost = member_highest(m) > m->rx_received ? member_highest(m) - m->rx_received : 0;
         for (uint32_t k = 0; k < ENGINE_SETS_MAX; k++) {
             if (!e->sets[k].used || !m->sets[k].matches)

@@ -233,7 +233,7 @@ class Set:
             self.node.send(peer, 8, struct.pack("<II", self.hash, group))
 
     def on_summary(self, peer, body):
-        _, group, low, current, counter, _, committed, _, echo, hold, first, bits, flags = SUMMARY_HEAD.unpack_from(body)
+        _, group, low, current, counter, _, committed, _, echo, hold, first, bits, flags, _ = SUMMARY_HEAD.unpack_from(body)
         at = 56 + (12 if flags & WITNESS else 0)
         if len(body) != at + (bits + 7) // 8 or bits > 8192:
             raise ValueError("a SUMMARY out of bounds")

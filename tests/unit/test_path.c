@@ -210,7 +210,35 @@ static void reorder_measures_lateness(void)
     CHECK(r.extent < US(100));
 }
 
+/* A share lost in bursts and disorder is found; a clean path has none; a new session begins anew. */
+static void loss_is_what_does_not_arrive(void)
+{
+    sleet_rng rng = {test_seed()};
+    struct loss l = {0};
+    uint64_t counter = 0, received = 0;
+    CHECK_EQ(loss_share(&l), 0);
+    for (int i = 0; i < 255; i++)
+        loss_note(&l, ++counter, ++received);
+    CHECK(!l.valid);
+    for (int i = 0; i < 20000; i++) {
+        counter++;
+        if (counter / 8 % 10 == 3) /* 10 % in bursts of 8 */
+            continue;
+        loss_note(&l, counter - (rng_below(&rng, 4) == 0), ++received);
+    }
+    CHECK(l.valid);
+    CHECK_NEAR(loss_share(&l), 0.1, 0.02);
+    for (int i = 0; i < 20000; i++)
+        loss_note(&l, ++counter, ++received);
+    CHECK(loss_share(&l) < 1e-6);
+    loss_note(&l, counter + 100000, received + 1);
+    CHECK(loss_share(&l) > 0.2 && loss_share(&l) < 0.3);
+    loss_note(&l, 10, 10);
+    CHECK(!l.valid && loss_share(&l) == 0);
+}
+
 TEST_SUITE(path) = {
+    TEST(loss_is_what_does_not_arrive),
     TEST(rtt_follows_rfc_6298),
     TEST(pacer_never_exceeds_its_rate),
     TEST(pacer_keeps_up),

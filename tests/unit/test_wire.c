@@ -96,7 +96,7 @@ static size_t sample(int type, uint8_t *out)
                                     .payload = some_bytes, .payload_len = 12};
         break;
     case WIRE_SUMMARY:
-        f.summary = (struct wire_summary){1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
+        f.summary = (struct wire_summary){1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
                                           SUMMARY_CLOSED | SUMMARY_WITNESS, some_bytes, 63,
                                           0x8000000000000001u};
         break;

@@ -78,6 +78,8 @@ struct member {
     struct peer *peer;    /* owned; of a sealed session, else NULL */
     struct rtt rtt;
     struct reorder reorder;
+    struct loss loss;    /* on the way from it */
+    double loss_told;    /* on the way to it, as it says; 0..1 */
     struct flow flow;    /* of data to it */
     sleet_time heard;    /* TIME_NEVER: never */
     sleet_time hello_at; /* when to greet (again) */

@@ -18,6 +18,22 @@ void rtt_sample(struct rtt *, sleet_duration sample);
 /* srtt + max(1 ms, 4 var), at most 60 s; 1 s before the first sample. */
 sleet_duration rtt_timeout(const struct rtt *);
 
+/* ---- loss ---------------------------------------------------------------- */
+
+/* The share of a peer's datagrams that does not arrive: of at least 256 packet counters each, the
+ * newest counts a quarter.  What comes late counts as lost in one and makes up for it in the
+ * next.  Zero-filled at first. */
+struct loss {
+    uint64_t highest, received; /* when the present ones began */
+    double share;
+    bool valid; /* there is a first value */
+};
+
+/* The highest counter and the datagrams received so far, in a session. */
+void loss_note(struct loss *, uint64_t highest, uint64_t received);
+/* 0..1; 0 before there is a value. */
+double loss_share(const struct loss *);
+
 /* ---- pace ---------------------------------------------------------------- */
 
 /* Never more than rate * t + burst_bytes bytes in any time t, provided that one

@@ -170,6 +170,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
                                           (round_disagrees(r, rank) ? 0 : r->own.foreign_commits),
                              .overflow = (uint32_t)e->counters->overflow,
                              .echo = m->echo,
+                             .loss = (uint16_t)(loss_share(&m->loss) * UINT16_MAX + 0.5),
                              .hold = m->echo ? (uint32_t)(time_since(now, m->echo_at) / 1000) : 0,
                              .bitmap = bits};
     bool over = r->joined && (r->closed || !r->contributes || !round_scatters(r) || l->scatter_pos >= l->share);
