@@ -181,6 +181,9 @@ part_scale() {
     [ $status -eq 0 ] && [ "$kib" -gt 0 ] && [ "$kib" -lt $((3 << 20)) ]
 }
 
+# What is done against loss is as good as theory says, and how fast it is.
+part_reconstruct() { "$build/sleet-bench" reconstruct; }
+
 # Every wilful fault put into the sources is found by a test.
 part_mutants() { "$make" -C "$build" --no-print-directory mutants; }
 
