@@ -6,7 +6,7 @@
 # Prints a Markdown table, fault | caught by, and "mutants: N passed, N failed", where
 # passed means caught: by a case of simtest or, where all pass, by the accuracy of a
 # simulated training with skewed shards and loss that falls by more than a point.  A fault
-# in needs_row must be caught by that row of tools/accuracy.sh as well: the row would
+# in needs_row must be caught by that row of tools/learning.sh as well: the row would
 # be worthless otherwise.
 # Environment: SLEET_SRC (the tree), JOBS, TMPDIR.  Takes minutes.
 # Exit: 0 all caught, 1 some were not or a fault cannot be planted.
@@ -15,7 +15,7 @@ src=${SLEET_SRC:-$(cd "$(dirname "$0")/.." && pwd)}
 jobs=${JOBS:-$(nproc)}
 training=(--sim 8 --shards label --loss 0.3 --epochs 1 --json)
 # Label-sorted shards on 4 nodes, held against iid ones.
-row=(-n 4 -k "iid label" -l 0 -s 3 -e 1)
+row=(-r '^label-4 .* 0 1$' -s 3 -x "--epochs 1")
 export OPENBLAS_NUM_THREADS=1
 unset MAKEFLAGS MFLAGS
 
@@ -129,8 +129,8 @@ accuracy() { # in hundredths of a per cent, 0 where the training fails
 
 # The label-sorted row's difference and verdict, "-0.10 ± 0.50 to iid, met, 1"; "" where a training fails.
 skewed_row() {
-    "$copy/tools/accuracy.sh" -t "$copy/build/sleet-train" -c "$work/cells" -j "$jobs" "${row[@]}" \
-        2>"$work/log" | awk -F ' *[|] *' '$3 == "label" { print $6 ", " $10 }'
+    "$copy/tools/learning.sh" -t "$copy/build/sleet-train" -c "$work/cells" -j "$jobs" "${row[@]}" \
+        "$copy/tools/accuracy.cells" 2>"$work/log" | awk -F ' *[|] *' '$2 == "label-4" { print $7 ", " $12 }'
 }
 
 points() { awk -v v="$1" 'BEGIN { printf "%.2f %%", v / 100 }'; }

@@ -61,7 +61,14 @@ part_memory() {
 
 # The table of test accuracy under loss; finished cells are kept.
 part_accuracy() {
-    "$src/tools/accuracy.sh" -t "$build/sleet-train" -c "$state/accuracy-cells" -j "$jobs"
+    "$src/tools/learning.sh" -t "$build/sleet-train" -c "$state/accuracy-cells" -j "$jobs" -s 5 \
+        "$src/tools/accuracy.cells"
+}
+
+# What loss does to five tasks, by what is averaged and how it travels; finished cells are kept.
+part_learning() {
+    "$src/tools/learning.sh" -t "$build/sleet-train" -c "$state/learning-cells" -j "$jobs" \
+        "$src/tools/learning.cells"
 }
 
 # Three cells of that table with real daemons agree with the simulator; finished runs are kept.
