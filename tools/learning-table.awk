@@ -1,11 +1,11 @@
 # learning-table.awk - prints the table of learning.sh; behind paired.awk.  Input: the table's file, then
 # results, a cell a line.
 function listed(name, list) { return index("," list ",", "," name ",") > 0 }
-# The bar of a row: how much it may lose, 0 where there is none.
+# The bar of a row: how much it may lose, 0 where there is none, as where nothing is lost.
 function bar_of(row,    i, key)
 {
     split(row, key, " ")
-    if (base_of(row) == "")
+    if (base_of(row) == "" || (key[4] == 0 && row != first[key[1]]))
         return 0
     for (i = 1; i <= bars; i++)
         if (listed(key[1], bar_task[i]) && listed(key[3], bar_codec[i]) && key[4] + 0 <= bar_loss[i])
