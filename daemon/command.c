@@ -290,11 +290,11 @@ void command_events(struct control *k)
         if (s->open)
             control_say(s->owner,
                         "150 round %d %" PRIu64 " %d %" PRIu64 " %" PRIu64 " %.17g %u %u %u %u %" PRId64
-                        " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %u",
+                        " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %u %" PRIu64,
                         ev.set, s->seq, ev.error, r->round, r->skipped, r->coverage, r->group_size,
                         r->expected, r->flags, r->low_in_a_row, r->elapsed_ns, r->fragments_expected,
                         r->fragments_direct, r->fragments_repaired, r->fragments_late,
-                        r->fragments_lost, r->fragments_unsent, r->runs_moved);
+                        r->fragments_lost, r->fragments_unsent, r->runs_moved, r->fragments_corrected);
         s->open = false;
     }
 }

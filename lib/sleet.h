@@ -298,6 +298,7 @@ typedef struct sleet_report {
     uint64_t fragments_expected, fragments_direct, fragments_repaired, fragments_late,
         fragments_lost, fragments_unsent; /* what this node was to receive, at close */
     uint32_t runs_moved;    /* parts that this node did not own in its last round, see sleet_owned() */
+    uint64_t fragments_corrected; /* of older rounds, which came late and are in this result */
 } sleet_report;
 
 /* Begin a round with the set's present values; does not block.  An older round

@@ -15,12 +15,12 @@ void client_round_line(sleet *ctx, const char *text)
     int n = sscanf(text,
                    "%d %" SCNu64 " %d %" SCNu64 " %" SCNu64 " %lf %" SCNu32 " %" SCNu32 " %" SCNu32
                    " %" SCNu32 " %" SCNd64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
-                   " %" SCNu64 " %" SCNu64 " %" SCNu32,
+                   " %" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu64,
                    &handle, &seq, &error, &r.round, &r.skipped, &r.coverage, &r.group_size,
                    &r.expected, &r.flags, &r.low_in_a_row, &r.elapsed_ns, &r.fragments_expected,
                    &r.fragments_direct, &r.fragments_repaired, &r.fragments_late,
-                   &r.fragments_lost, &r.fragments_unsent, &r.runs_moved);
-    if (n != 18)
+                   &r.fragments_lost, &r.fragments_unsent, &r.runs_moved, &r.fragments_corrected);
+    if (n != 19)
         return;
     for (sleet_set *s = ctx->sets; s; s = s->next) {
         if (s->handle != handle || s->seq != seq)

@@ -149,6 +149,6 @@ uint64_t engine_memory_bound_bytes(const engine *e)
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
         if (e->sets[i].used)
             bytes += (uint64_t)(e->config.window + 2) * round_bytes_bound(&e->sets[i].layout, group) +
-                     sizeof(struct tensor) * e->sets[i].layout.n;
+                     late_bytes_bound(&e->sets[i].layout) + sizeof(struct tensor) * e->sets[i].layout.n;
     return bytes;
 }

@@ -136,6 +136,9 @@ part_seeds() {
     return $status
 }
 
+# Replicas that add results do not drift apart in 2,000 rounds, and do without repair.
+part_drift() { SLEET_TEST_LONG=1 last_line "$build/simtest" late; }
+
 # The unit and simulator tests under ASan and UBSan, all repeats; then real daemons.
 part_sanitizers() {
     other_build sanitizers --enable-asan --enable-ubsan --disable-shared &&

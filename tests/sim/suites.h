@@ -13,6 +13,7 @@
     X(founding) \
     X(hostile) \
     X(join) \
+    X(late) \
     X(liars) \
     X(link) \
     X(mutants) \

@@ -40,6 +40,7 @@ typedef struct engine_config {
     double clip; /* contributions further off or heavier than so many times what is usual are cut
                     down to that, see round/clip.h; 0: none */
     bool repair_off;          /* experiments: gather holes are not asked for again */
+    bool repair_late;         /* experiments: they are, but served only once the asker's round has closed */
     log_sink log;
 } engine_config;
 

@@ -202,7 +202,7 @@ double clip_excess(const struct set *s, const struct round *r, const struct env 
     float change = change_of(s, fragment, x, n), own = 0;
     if (e->config->clip <= 0 || change < 0 || !s->established || !s->clip.change[tensor].n)
         return 0;
-    if (r->contributes)
+    if (r->contributes && !r->closed)
         own = change_of(s, fragment, (const float *)r->send[tensor] + offset, n);
     double usual = larger((double)s->clip.change[tensor].median, (double)own);
     double usual_weight = larger((double)s->clip.weight.median, r->weight);

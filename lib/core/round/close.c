@@ -48,8 +48,10 @@ static bool wind_up(struct set *s, struct round *r, const struct env *e)
         uint32_t f = r->wound_up++;
         if (!r->withheld && r->number_of[f] != NOT_DUE)
             owner_wind_up(s, r, e, f);
-        if (r->held[f].weight == 0)
-            set_fill_fragment(s, f, false, r->send, r->result);
+        if (r->held[f].weight > 0)
+            continue;
+        set_fill_fragment(s, f, false, r->send, r->result);
+        late_note_hole(s, r, f);
     }
     return r->wound_up == s->layout.fragments;
 }
@@ -151,24 +153,39 @@ uint32_t set_tell_owned(const struct set *s, uint64_t *owned, const struct round
     return moved;
 }
 
+/* What the round has brought, once it is whole.  Where that is too little for a set that makes no
+ * progress for such rounds the caller shall keep its own values. */
+static void judge(struct set *s, struct round *r, const struct env *e, bool ok)
+{
+    bool joins = !s->established, whole = r->filled == r->wanted, news = whole;
+    r->judged = true;
+    if (ok)
+        held_merge(s, r);
+    r->covered = coverage(s, r);
+    r->collected = joins && ok ? collect_round(s, r, e, whole, &news) : whole;
+    r->little = joins ? !news : covers_little(r);
+    if (ok && s->apart.isolated && r->little)
+        withhold(s, r);
+}
+
+/* The result in place, with what is late of older ones; a slice a call, true when all is done. */
+static bool complete(struct set *s, struct round *r, const struct env *e)
+{
+    if (!wind_up(s, r, e))
+        return false;
+    if (!r->judged)
+        judge(s, r, e, true);
+    return r->withheld ? wind_up(s, r, e) : late_fold(s, r->result, &r->corrected);
+}
+
 void set_close(struct set *s, struct round *r, const struct env *e, int error, sleet_time now)
 {
     r->closing = true;
-    if (error == SLEET_OK && !wind_up(s, r, e))
+    if (error == SLEET_OK && !complete(s, r, e))
         return; /* set_expire() goes on */
-    if (error == SLEET_OK && !r->withheld)
-        held_merge(s, r);
-    bool whole = r->filled == r->wanted, joins = !s->established, collected = whole, news = whole;
-    if (!r->withheld)
-        r->covered = coverage(s, r);
-    if (joins && error == SLEET_OK && !r->withheld)
-        collected = collect_round(s, r, e, whole, &news);
-    bool little = joins ? !news : covers_little(r);
-    if (error == SLEET_OK && !r->withheld && s->apart.isolated && little) {
-        withhold(s, r);
-        if (!wind_up(s, r, e))
-            return;
-    }
+    if (!r->judged)
+        judge(s, r, e, false);
+    bool joins = !s->established;
     sleet_report p = {.round = r->number,
                       .skipped = r->skipped,
                       .group_size = r->group.n,
@@ -178,13 +195,13 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
     p.coverage = r->covered;
     if (p.coverage < r->least_coverage)
         p.flags |= SLEET_LOW_COVERAGE;
-    if (whole && p.coverage >= 1.0)
+    if (r->filled == r->wanted && p.coverage >= 1.0)
         p.flags |= SLEET_COMPLETE;
     if (r->withheld)
         p.flags |= SLEET_PARKED | (kind_additive(&s->layout.kind) ? SLEET_BEHIND : 0);
     if (joins) {
         p.flags |= SLEET_JOINING;
-        if (collected && error == SLEET_OK && !r->withheld)
+        if (r->collected && error == SLEET_OK && !r->withheld)
             take_lineage(s, r, e);
         if (s->established)
             collect_drop(&s->collect);
@@ -202,10 +219,12 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
     p.runs_moved = set_tell_owned(s, r->owned, r);
     if (error == SLEET_OK && !round_scatters(r))
         budget_add(&s->budget, p.elapsed_ns, (p.flags & SLEET_DEADLINE) != 0);
+    p.fragments_corrected = r->corrected;
     r->flags = p.flags;
     if (p.flags & (SLEET_DEADLINE | SLEET_JOINING))
         s->announced |= SET_UNTOLD; /* those behind must not join what has closed here */
     r->closed = true;
+    r->withheld |= error != SLEET_OK;
     r->quiet_until = (sleet_time){0};
     s->open = NULL;
     if (!s->established && set_others(s, e).joined < r->number)
@@ -213,10 +232,12 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
     for (uint32_t i = 0; i < r->group.n; i++) {
         bool unsent = r->contributes && r->lane[i].scatter_pos < r->lane[i].share;
         bool unserved = (p.flags & SLEET_DEADLINE) && r->lane[i].share;
-        r->lane[i].summary_due |= (int)i != r->self && (unsent || unserved);
+        r->lane[i].summary_due |= (int)i != r->self && (unsent || unserved || r->lane[i].holes);
+        r->lane[i].summary_gap = MS(1);
     }
+    late_own(s, r);
     witness_choose(r, e);
     set_report(s, error, &p);
     if (error == SLEET_OK)
-        set_note_coverage(s, e, little);
+        set_note_coverage(s, e, r->little);
 }

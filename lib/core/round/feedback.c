@@ -76,10 +76,11 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
         l->final_at = now;
     }
     uint64_t theirs = round_expand(r->number, w->sender_round);
-    l->past |= theirs > r->number || (theirs == r->number && (w->flags & SUMMARY_CLOSED));
+    bool past = theirs > r->number || (theirs == r->number && (w->flags & SUMMARY_CLOSED));
+    l->past |= past && !late_serves(&s->layout); /* else it has a use for late commits */
     if (agrees && (w->flags & SUMMARY_SCATTER_HOLES))
         ask_scatter(r, l, w, m, now);
-    else if (agrees && !e->config->repair_off)
+    else if (agrees && !e->config->repair_off && (past || !e->config->repair_late))
         ask_gather(r, l, w, m, now);
     /* Whoever pinned another group cannot name holes: it asks by telling.  But an answer is none. */
     bool asks = w->bits || (r->mixed && !(w->flags & SUMMARY_CLOSED) &&
@@ -96,7 +97,9 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
 static bool wants_gather(const struct set *s, const struct round *r, const struct env *e,
                          uint32_t rank, sleet_time now)
 {
-    return r->joined && !r->closed && round_gathers(r) && !gather_done_from(s, r, e, rank, now);
+    if (r->closed)
+        return late_wants(s, r, e, rank);
+    return r->joined && round_gathers(r) && !gather_done_from(s, r, e, rank, now);
 }
 
 static bool wants_scatter(const struct round *r, uint32_t rank)
@@ -124,16 +127,18 @@ static bool due(const struct set *s, const struct round *r, const struct env *e,
     return l->since_summary >= SUMMARY_EVERY || !time_before(now, l->summary_at);
 }
 
-static void put_holes(struct wire_summary *w, uint8_t *bits, struct round *r, uint32_t rank,
-                      bool scatter)
+static void put_holes(struct wire_summary *w, uint8_t *bits, const struct set *s, struct round *r,
+                      uint32_t rank, bool scatter)
 {
     uint32_t owner = scatter ? (uint32_t)r->self : rank;
     uint32_t share = r->lane[owner].share, last = 0;
     uint32_t *whole = scatter ? &r->lane[rank].scatter_whole : &r->lane[rank].gather_whole;
     bool any = false;
     for (uint32_t i = *whole; i < share; i++) {
-        bool missing = scatter ? !(r->own.mask[i] >> rank & 1)
-                               : !bitmap_test(r->got, r->frag[r->lane[owner].start + i]);
+        uint32_t f = r->frag[r->lane[owner].start + i];
+        bool missing = scatter    ? !(r->own.mask[i] >> rank & 1)
+                       : r->closed ? late_is_hole(s, r, f)
+                                   : !bitmap_test(r->got, f);
         if (!missing)
             continue;
         if (!any) {
@@ -181,7 +186,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
                   (scatter ? SUMMARY_SCATTER_HOLES : 0));
     witness_fill(r, rank, &w);
     if (scatter || wants_gather(s, r, e, rank, now))
-        put_holes(&w, bits, r, rank, scatter);
+        put_holes(&w, bits, s, r, rank, scatter);
     l->holes_due = !scatter && wants_scatter(r, rank);
     r->quiet_until = (sleet_time){0};
     l->summary_due = false;
@@ -189,6 +194,8 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
     l->since_summary = 0;
     if (!l->holes_due) {
         l->summary_gap = l->summary_gap * 2 < GAP_MAX ? l->summary_gap * 2 : GAP_MAX;
+        if (r->closed) /* the window is a few rounds only, and those may be short */
+            l->summary_gap = feedback_settle(m) < GAP_MAX ? feedback_settle(m) : GAP_MAX;
         l->summary_at = time_add(now, l->summary_gap);
     }
     return wire_summary_encode(out, cap, &w);

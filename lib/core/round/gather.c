@@ -102,9 +102,11 @@ enum fate gather_recv(struct set *s, struct round *r, const struct env *e, const
     if (!r->joined)
         return FATE_STALE; /* it will be asked for once the trainer is here */
     if (r->closed || r->closing) {
-        if (expected)
+        bool known = bitmap_test(r->got, fragment);
+        enum fate fate = expected ? late_recv(s, r, e, (uint32_t)rank, &h, part) : FATE_STALE;
+        if (expected && !(fate == FATE_ACCEPTED && known))
             count_late(lane);
-        return FATE_STALE;
+        return fate;
     }
     if (expected && bitmap_test(r->got, fragment))
         return FATE_ACCEPTED;
@@ -169,7 +171,7 @@ bool gather_done_from(const struct set *s, const struct round *r, const struct e
         return scatter_done(s, r, rank, now);
     if (!round_scatters(r) && got + l->commits_told == 0 && time_since(now, r->started) >= budget_now(&s->budget))
         return true; /* only its trainer could hand out something */
-    bool over = l->commits_final && (got >= l->commits_told || e->config->repair_off);
+    bool over = l->commits_final && (got >= l->commits_told || e->config->repair_off || e->config->repair_late);
     bool never = !m->sets[s->handle].attached && got == 0 && l->commits_told == 0;
     bool done = got >= l->share || over || never;
     return r->mixed ? mixed_done(s, r, m, rank, done, now) : done;

@@ -192,13 +192,15 @@ static void commit(struct set *s, struct round *r, const struct env *e, uint32_t
         witness_note(r, e, (uint32_t)r->self, fragment, (float)-o->wsum[number], o->mask[number],
                      o->commit + (size_t)number * s->layout.coded, o->coded[number]);
     take_own(s, r, e, 1);
+    if (r->closed)
+        late_own(s, r);
 }
 
 /* All commits went to the member and there is something to tell: it must not wait for more. */
 bool gather_sent(const struct round *r, const struct env *e, uint32_t rank)
 {
     return r->own.final && r->lane[rank].gather_pos >= r->own.commits &&
-           (r->own.commits < r->lane[r->self].share || r->mixed || e->config->repair_off);
+           (r->own.commits < r->lane[r->self].share || r->mixed || e->config->repair_off || e->config->repair_late);
 }
 
 bool owner_busy(const struct round *r)

@@ -18,6 +18,7 @@
 #include "round/budget.h"
 #include "round/clip.h"
 #include "round/estimate.h"
+#include "round/late.h"
 #include "round/parts.h"
 #include "strategy/strategy.h"
 #include "tensor/layout.h"
@@ -64,6 +65,7 @@ struct lane {
     /* received */
     uint32_t in_direct, in_repaired, in_late, sent_told; /* scatter */
     uint32_t got_direct, got_repaired, got_late, commits_told;
+    uint32_t holes;       /* of a closed round, that a late commit may fill */
     uint32_t got_foreign; /* commits of fragments that the own group gives to others */
     bool commits_final;
     sleet_time final_at;
@@ -108,6 +110,8 @@ struct round {
     bool mixed; /* members pinned different groups */
     uint8_t witness, witness_to; /* 1 + rank of an owner, and who is told its digest; 0: nobody */
     bool withheld; /* the result is not to be used: own values instead */
+    bool judged, collected, little; /* see close.c */
+    uint32_t corrected; /* fragments to whose result late ones were added */
     double covered;
     uint32_t wound_up; /* fragments done with while closing */
     double weight, least_coverage;
@@ -185,6 +189,7 @@ struct set {
     struct budget budget;
     struct clip clip;
     struct collect collect;
+    struct late late;
     struct round *ring[ROUNDS_RING];
     struct round *open;
     struct group known[KNOWN_GROUPS]; /* ring */
@@ -194,6 +199,7 @@ struct set {
     struct { /* the pending start is answered with its own values, copied in slices */
         bool active;
         uint32_t flags, next; /* next: fragment */
+        uint32_t corrected;
         uint64_t round;
     } alone;
     bool event;
@@ -397,6 +403,20 @@ const struct group *set_pinned_group(const struct set *, uint32_t hash);
 /* The member uses that group in this round; true the first time it differs from the own one. */
 bool round_note_group(struct round *, uint32_t rank, uint32_t hash);
 bool round_disagrees(const struct round *, uint32_t rank);
+
+/* ---- late.c: see late.h */
+/* The round closes without that fragment. */
+void late_note_hole(const struct set *, struct round *, uint32_t fragment);
+/* Is the member still to be asked for commits of the closed round, and for which? */
+bool late_wants(const struct set *, const struct round *, const struct env *, uint32_t rank);
+bool late_is_hole(const struct set *, const struct round *, uint32_t fragment);
+/* A commit of the closed round from the fragment's owner. */
+enum fate late_recv(struct set *, struct round *, const struct env *, uint32_t rank,
+                    const struct held *, const struct part *);
+/* The node has committed, as an owner, what its own result misses. */
+void late_own(struct set *, struct round *);
+/* Add what is there to a result, a slice a call; true when all is added.  Counts fragments. */
+bool late_fold(struct set *, void *const *result, uint32_t *folded);
 
 /* ---- held.c: the commits in the result */
 /* A mask of the group as bits into round.people; false when it cannot be. */

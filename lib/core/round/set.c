@@ -178,6 +178,7 @@ void set_fini(struct set *s)
     common_fini(&s->apart.common);
     clip_fini(&s->clip);
     collect_drop(&s->collect);
+    late_drop(&s->late);
     layout_fini(&s->layout);
     memset(s, 0, sizeof *s);
 }

@@ -21,7 +21,8 @@ static void go_on_alone(struct set *s, const struct env *e, sleet_time now)
 {
     for (uint32_t i = 0; i < SLICE_FRAGMENTS && s->alone.next < s->layout.fragments; i++)
         set_fill_fragment(s, s->alone.next++, s->alone.round != 0, s->pending.send, s->pending.result);
-    if (s->alone.next < s->layout.fragments)
+    if (s->alone.next < s->layout.fragments ||
+        (s->alone.round && !late_fold(s, s->pending.result, &s->alone.corrected)))
         return;
     struct group self = {.n = 1};
     double least = s->pending.options.least_coverage;
@@ -44,6 +45,7 @@ static void go_on_alone(struct set *s, const struct env *e, sleet_time now)
     p.elapsed_ns = time_since(now, s->pending.at);
     if (!(p.flags & SLEET_PARKED))
         p.runs_moved = set_tell_owned(s, s->pending.owned, NULL);
+    p.fragments_corrected = s->alone.corrected;
     if (p.round) { /* those that are left are this node: it is not for lack of loss that nothing comes */
         s->weight += 1;
         set_note_coverage(s, e, false);
@@ -59,7 +61,7 @@ static void answer_alone(struct set *s, const struct env *e, uint32_t flags, uin
     s->alone.active = true;
     s->alone.flags = flags;
     s->alone.round = round;
-    s->alone.next = 0;
+    s->alone.next = s->alone.corrected = 0;
     go_on_alone(s, e, now);
 }
 
