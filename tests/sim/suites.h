@@ -17,6 +17,7 @@
     X(liars) \
     X(link) \
     X(mutants) \
+    X(nonlinear) \
     X(notice) \
     X(numbers) \
     X(partition) \

@@ -37,18 +37,45 @@ void set_fill_fragment(const struct set *s, uint32_t fragment, bool alone, const
         memcpy(out, (const float *)send[tensor] + offset, n * sizeof *out);
 }
 
+/* An update that is not linear needs all of a gradient at once.  Without all commits of everybody, those of
+ * a mixed round included, the others may step where this node cannot. */
+static bool misses_step(const struct set *s, const struct round *r)
+{
+    if (!kind_additive(&s->layout.kind) || s->layout.kind.update != SLEET_NONLINEAR ||
+        !round_gathers(r))
+        return false;
+    bool misses = r->mixed || !r->own.final || r->own.taken < r->own.commits;
+    for (uint32_t i = 0; i < r->group.n; i++) {
+        const struct lane *l = &r->lane[i];
+        uint32_t got = l->got_direct + l->got_repaired;
+        bool all = got >= l->share || (l->commits_final && got >= l->commits_told);
+        misses |= l->refused > 0 || ((int)i != r->self && !all);
+    }
+    return misses;
+}
+
+static bool is_result(const struct set *s, const struct round *r, uint32_t fragment)
+{
+    uint32_t tensor, n;
+    uint64_t offset;
+    if (r->held[fragment].weight <= 0 || !r->behind)
+        return r->held[fragment].weight > 0;
+    layout_locate(&s->layout, fragment, &tensor, &offset, &n);
+    return !layout_additive(&s->layout, tensor);
+}
+
 /* Own values, or 0, for the commits that are missing, and own values into the sums of the node's share
  * while they may be read; a slice a call, true when all is done. */
 static bool wind_up(struct set *s, struct round *r, const struct env *e)
 {
     bool whole = r->got_n == r->wanted && r->filled == r->wanted;
-    if (whole && r->wanted == s->layout.fragments && !r->withheld)
+    if (whole && r->wanted == s->layout.fragments && !r->withheld && !r->behind)
         return true;
     for (uint32_t i = 0; i < SLICE_FRAGMENTS && r->wound_up < s->layout.fragments; i++) {
         uint32_t f = r->wound_up++;
         if (!r->withheld && r->number_of[f] != NOT_DUE)
             owner_wind_up(s, r, e, f);
-        if (r->held[f].weight > 0)
+        if (is_result(s, r, f))
             continue;
         set_fill_fragment(s, f, false, r->send, r->result);
         late_note_hole(s, r, f);
@@ -159,10 +186,12 @@ static void judge(struct set *s, struct round *r, const struct env *e, bool ok)
 {
     bool joins = !s->established, whole = r->filled == r->wanted, news = whole;
     r->judged = true;
-    if (ok)
+    if (ok && !r->behind)
         held_merge(s, r);
     r->covered = coverage(s, r);
-    r->collected = joins && ok ? collect_round(s, r, e, whole, &news) : whole;
+    if (r->behind)
+        collect_drop(&s->collect); /* it is a step behind now */
+    r->collected = joins && ok && !r->behind ? collect_round(s, r, e, whole, &news) : whole && !joins;
     r->little = joins ? !news : covers_little(r);
     if (ok && s->apart.isolated && r->little)
         withhold(s, r);
@@ -180,6 +209,7 @@ static bool complete(struct set *s, struct round *r, const struct env *e)
 
 void set_close(struct set *s, struct round *r, const struct env *e, int error, sleet_time now)
 {
+    r->behind |= !r->closing && misses_step(s, r);
     r->closing = true;
     if (error == SLEET_OK && !complete(s, r, e))
         return; /* set_expire() goes on */
@@ -195,8 +225,10 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
     p.coverage = r->covered;
     if (p.coverage < r->least_coverage)
         p.flags |= SLEET_LOW_COVERAGE;
-    if (r->filled == r->wanted && p.coverage >= 1.0)
+    if (r->filled == r->wanted && p.coverage >= 1.0 && !r->behind)
         p.flags |= SLEET_COMPLETE;
+    if (r->behind)
+        p.flags |= SLEET_BEHIND;
     if (r->withheld)
         p.flags |= SLEET_PARKED | (kind_additive(&s->layout.kind) ? SLEET_BEHIND : 0);
     if (joins) {

@@ -110,6 +110,7 @@ struct round {
     bool mixed; /* members pinned different groups */
     uint8_t witness, witness_to; /* 1 + rank of an owner, and who is told its digest; 0: nobody */
     bool withheld; /* the result is not to be used: own values instead */
+    bool behind;   /* a step that others may take is missing */
     bool judged, collected, little; /* see close.c */
     uint32_t corrected; /* fragments to whose result late ones were added */
     double covered;
