@@ -7,6 +7,7 @@
  * of which the owner's own share is never lost, so that n - 1 contributions are at risk:
  *
  *     ratio     V (E[1/K] - 1/n), K = 1 + Bin(n - 1, 1 - p)
+ *     expected  p / (1 - p) (M + V) (n - 1) / n^2
  *
  * with V the variance among nodes, M the squared mean.  Bursts do not change any of them, because
  * nodes lose independently of each other. */
@@ -21,7 +22,6 @@
 #define BRIEF_FRAGMENTS 512
 #define ROUNDS_LEAST 10
 #define ROUNDS_MOST 20000
-#define WARM_ROUNDS 5 /* under loss, not counted: budgets settle, earlier ones leave the window */
 #define MEETING SEC(5)
 #define JOIN_ROUNDS_MOST 20
 #define SPREAD 0.0125 /* standard error that is good enough: 4 of it are the tolerance */
@@ -41,11 +41,19 @@ static double ratio_formula(uint32_t n, double p, double v, double m)
     return v * (inverse - 1.0 / n);
 }
 
+static double expected_formula(uint32_t n, double p, double v, double m)
+{
+    return p / (1 - p) * (m + v) * (n - 1) / n / n;
+}
+
 static const struct estimator {
-    const char *name;
+    struct set_kind kind;
+    uint32_t warm; /* rounds under loss that do not count: budgets and rates of arrival settle */
     double (*formula)(uint32_t n, double p, double v, double m);
 } estimators[] = {
-    {"ratio", ratio_formula},
+    {{SLEET_MODEL, .estimator = SLEET_RATIO}, 5, ratio_formula},
+    {{SLEET_GRADIENT, .estimator = SLEET_RATIO}, 5, ratio_formula},
+    {{SLEET_GRADIENT, .estimator = SLEET_EXPECTED}, 40, expected_formula},
 };
 
 struct cell {
@@ -80,8 +88,11 @@ static bool joining(cluster *c, uint32_t nodes)
 
 static bool trial_open(struct trial *t, const struct bench *b, const struct cell *cell)
 {
-    struct sim_config config = {
-        .nodes = cell->nodes, .seed = b->seed, .go_on_isolated = true, .link = {.delay = MS(1)}};
+    struct sim_config config = {.nodes = cell->nodes,
+                                .seed = b->seed,
+                                .go_on_isolated = true,
+                                .kind = cell->estimator->kind,
+                                .link = {.delay = MS(1)}};
     uint64_t count = (uint64_t)(b->brief ? BRIEF_FRAGMENTS : FRAGMENTS) * FRAGMENT_ELEMENTS;
     *t = (struct trial){.c = cluster_new(&config, &count, 1),
                         .nodes = cell->nodes,
@@ -119,10 +130,11 @@ static double squared_error(const float *result, const double *mean)
 }
 
 /* Add the error of the fragment's result, the mean of the nodes that took one: their values are
- * not those they came with.  They are the same everywhere, unless a node counted on other members.
- */
+ * not those they came with, nor, of payloads that are added, nothing.  They are the same
+ * everywhere, unless a node counted on other members. */
 static void add_fragment(struct trial *t, uint64_t at, struct bench_mean *errors)
 {
+    static const float nothing[FRAGMENT_ELEMENTS];
     const size_t bytes = FRAGMENT_ELEMENTS * sizeof(float);
     const float *found = NULL;
     struct bench_mean mean = {0};
@@ -130,7 +142,8 @@ static void add_fragment(struct trial *t, uint64_t at, struct bench_mean *errors
     bool differs = false;
     for (uint32_t i = 0; i < t->nodes; i++) {
         const float *result = cluster_values(t->c, i) + at;
-        if (memcmp(result, t->values + i * t->elements + at, bytes) == 0)
+        if (memcmp(result, t->values + i * t->elements + at, bytes) == 0 ||
+            memcmp(result, nothing, bytes) == 0)
             continue;
         if (!found || memcmp(found, result, bytes) != 0) {
             differs |= found != NULL;
@@ -182,16 +195,16 @@ static double lost_since(struct trial *t, const ledger_side *from)
     return 1 - (double)(now.direct - from->direct) / (double)(now.expected - from->expected);
 }
 
-static bool measure(struct trial *t, struct bench_mean *mse, double *met)
+static bool measure(struct trial *t, uint32_t warm, struct bench_mean *mse, double *met)
 {
     ledger_side before = {0};
-    for (uint32_t r = 0; r < WARM_ROUNDS + ROUNDS_MOST; r++) {
-        if (r == WARM_ROUNDS)
+    for (uint32_t r = 0; r < warm + ROUNDS_MOST; r++) {
+        if (r == warm)
             before = scatter(t);
         double error = trial_round(t);
         if (error < 0)
             return false;
-        if (r < WARM_ROUNDS)
+        if (r < warm)
             continue;
         bench_add(mse, error);
         if (mse->n >= ROUNDS_LEAST && bench_error(mse) <= SPREAD * mse->mean)
@@ -206,12 +219,13 @@ static int run(struct bench *b, const struct cell *cell)
     struct trial t;
     struct bench_mean mse = {0};
     double met = 0;
-    bool ok = trial_open(&t, b, cell) && measure(&t, &mse, &met);
+    bool ok = trial_open(&t, b, cell) && measure(&t, cell->estimator->warm, &mse, &met);
     double theory = cell->estimator->formula(cell->nodes, cell->loss, 1, 1);
     enum bench_verdict verdict = bench_judge(b, mse.mean, theory, 0);
     if (ok) {
         const struct bench_value row[] = {
-            BENCH_TEXT("estimator", cell->estimator->name),
+            BENCH_TEXT("estimator", estimator_text(cell->estimator->kind.estimator)),
+            BENCH_TEXT("payload", payload_text(cell->estimator->kind.payload)),
             BENCH_NUMBER("n", 0, cell->nodes),
             BENCH_NUMBER("loss", 2, cell->loss),
             BENCH_NUMBER("burst", 0, cell->burst > 0 ? cell->burst : 1),
@@ -229,7 +243,7 @@ static int run(struct bench *b, const struct cell *cell)
         fprintf(stderr,
                 "sleet-bench: %s with %u nodes at loss %g: out of memory, or a round without a "
                 "result\n",
-                cell->estimator->name, cell->nodes, cell->loss);
+                estimator_text(cell->estimator->kind.estimator), cell->nodes, cell->loss);
     }
     trial_free(&t);
     return ok ? 0 : -1;
