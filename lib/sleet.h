@@ -231,7 +231,8 @@ SLEET_API int sleet_set_register(sleet_set *set);
 
 /* The shared buffers of tensor `index` (order of sleet_set_add), `count`
  * elements each; NULL before sleet_set_register() or for a bad index.
- * send: written by the caller, the daemon's from sleet_start() until the round closes.
+ * send: written by the caller, the daemon's, which may change it, from sleet_start() until the round
+ * closes.
  * result: the caller's from the return of sleet_wait() until the next
  * sleet_start(); the daemon never writes it in between. */
 SLEET_API void *sleet_send_buffer(sleet_set *set, uint32_t index);

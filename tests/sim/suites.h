@@ -2,6 +2,7 @@
 #define TEST_SUITES(X) \
     X(aimed) \
     X(cells) \
+    X(codecs) \
     X(collect) \
     X(engine) \
     X(exchange) \

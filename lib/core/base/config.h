@@ -46,7 +46,8 @@ typedef struct engine_config {
 
 /* What a round is told; see engine_start(). */
 typedef struct {
-    const void *const *send; /* one array a tensor; read until the round closes */
+    const void *const *send; /* one array a tensor; read until the round closes, and changed where its
+                                codec takes rotated values */
     void *const *result;     /* one array a tensor; written until the round closes */
     uint64_t *owned; /* a bit a run, for sets whose owners stay: those that this node owns, as of the last
                         round, written when the round closes; NULL: not asked for */

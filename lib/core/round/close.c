@@ -200,11 +200,11 @@ static void judge(struct set *s, struct round *r, const struct env *e, bool ok)
 /* The result in place, with what is late of older ones; a slice a call, true when all is done. */
 static bool complete(struct set *s, struct round *r, const struct env *e)
 {
-    if (!wind_up(s, r, e))
+    if (!rotated_forward(s, r) || !wind_up(s, r, e))
         return false;
     if (!r->judged)
         judge(s, r, e, true);
-    return r->withheld ? wind_up(s, r, e) : late_fold(s, r->result, &r->corrected);
+    return r->withheld ? wind_up(s, r, e) : late_fold(s, r->result, r, &r->corrected) && rotated_back(s, r);
 }
 
 void set_close(struct set *s, struct round *r, const struct env *e, int error, sleet_time now)

@@ -28,10 +28,16 @@ static bool wanted(const struct set *s, const struct round *r, uint32_t fragment
     return layout_additive(&s->layout, tensor);
 }
 
-/* To be added to the next result; false when out of memory. */
-static bool keep(struct set *s, uint32_t fragment, const float *x, uint32_t n)
+/* To be added to the next result; false when out of memory, or rotated otherwise than that will be. */
+static bool keep(struct set *s, const struct round *r, uint32_t fragment, const float *x, uint32_t n)
 {
     struct late *l = &s->late;
+    uint64_t offset, turn = rotated_turn(s->own_round);
+    uint32_t tensor;
+    layout_locate(&s->layout, fragment, &tensor, &offset, &n);
+    if (rotated_tensor(&s->layout, tensor) && rotated_turn(r->number) != turn)
+        return false;
+    l->turn = turn;
     if (!l->sum) /* pages that are not written cost nothing */
         l->sum = malloc(((size_t)s->layout.fragments * FRAGMENT_ELEMENTS + 1) * sizeof *l->sum);
     if (!l->has)
@@ -79,7 +85,7 @@ enum fate late_recv(struct set *s, struct round *r, const struct env *e, uint32_
         return FATE_ACCEPTED; /* it is in a result */
     if (!l->holes || !wanted(s, r, part->fragment) ||
         clip_excess(s, r, e, part->fragment, h, part->x) > 1 ||
-        !keep(s, part->fragment, part->x, part->n))
+        !keep(s, r, part->fragment, part->x, part->n))
         return FATE_STALE;
     bitmap_set(r->got, part->fragment);
     r->got_n++;
@@ -103,14 +109,14 @@ void late_own(struct set *s, struct round *r)
         layout_locate(&s->layout, fragment, &tensor, &offset, &n);
         const uint8_t *coded = owner_coded(s, r, number, &bytes);
         codec_by_id((uint8_t)s->layout.tensors[tensor].codec)->decode(x, coded, bytes, n);
-        if (keep(s, fragment, x, n)) {
+        if (keep(s, r, fragment, x, n)) {
             bitmap_set(r->got, fragment);
             r->got_n++;
         }
     }
 }
 
-bool late_fold(struct set *s, void *const *result, uint32_t *folded)
+bool late_fold(struct set *s, void *const *result, const struct round *r, uint32_t *folded)
 {
     struct late *l = &s->late;
     for (uint32_t i = 0; l->n && i < SLICE_FRAGMENTS && l->next < s->layout.fragments; i++) {
@@ -122,11 +128,12 @@ bool late_fold(struct set *s, void *const *result, uint32_t *folded)
         layout_locate(&s->layout, f, &tensor, &offset, &n);
         float *out = (float *)result[tensor] + offset;
         const float *sum = l->sum + (size_t)f * FRAGMENT_ELEMENTS;
-        for (uint32_t k = 0; k < n; k++)
+        bool same = !rotated_tensor(&s->layout, tensor) || (r && l->turn == rotated_turn(r->number));
+        for (uint32_t k = 0; same && k < n; k++)
             out[k] += sum[k];
         bitmap_clear(l->has, f);
         l->n--;
-        ++*folded;
+        *folded += same;
     }
     if (l->n && l->next < s->layout.fragments)
         return false;

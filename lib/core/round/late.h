@@ -14,6 +14,7 @@ struct late {
     float *sum;    /* FRAGMENT_ELEMENTS a fragment: to be added to the next result */
     uint64_t *has; /* fragments of which there is some */
     uint32_t n;    /* of them */
+    uint64_t turn; /* of the rotated ones, see rotated.c */
     uint32_t next; /* fragment that late_fold() goes on with */
 };
 

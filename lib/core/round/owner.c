@@ -101,7 +101,7 @@ static void add_own(struct set *s, struct round *r, const struct env *e, uint32_
 {
     uint32_t tensor, n;
     uint64_t offset;
-    if (!r->joined || r->closed || !r->contributes || (r->own.mask[number] & BIT(r->self)))
+    if (!r->prepared || r->closed || !r->contributes || (r->own.mask[number] & BIT(r->self)))
         return;
     layout_locate(&s->layout, owner_fragment(r, number), &tensor, &offset, &n);
     const float *x = (const float *)r->send[tensor] + offset;
@@ -285,7 +285,7 @@ enum fate owner_recv(struct set *s, struct round *r, const struct env *e, uint32
         lane->in_repaired++;
     if (time_is_never(o->first_seen))
         o->first_seen = now;
-    bool own_in = !(o->need & BIT(r->self)) || r->joined;
+    bool own_in = !(o->need & BIT(r->self)) || r->prepared;
     if (mine && o->need && own_in && ((o->mask[number] | BIT(r->self)) & o->need) == o->need)
         commit(s, r, e, number);
     return FATE_ACCEPTED;
@@ -376,7 +376,7 @@ void owner_check(struct set *s, struct round *r, const struct env *e, sleet_time
     take_own(s, r, e, SLICE_FRAGMENTS);
     if (o->finishing)
         finish(s, r, e);
-    if (o->finishing || o->final)
+    if (o->finishing || o->final || (r->joined && !r->prepared))
         return;
     o->need = needed(s, r, e);
     uint64_t full = r->joined ? BIT(r->self) : 0, over = full;

@@ -114,6 +114,8 @@ struct round {
     bool judged, collected, little; /* see close.c */
     uint32_t corrected; /* fragments to whose result late ones were added */
     double covered;
+    bool prepared; /* the send buffers are as they are sent, see rotated.c */
+    uint32_t turned, turned_back; /* fragments done with, forward and back */
     uint32_t wound_up; /* fragments done with while closing */
     double weight, least_coverage;
     uint32_t quorum, expected, flags;
@@ -384,6 +386,15 @@ void witness_fill(const struct round *, uint32_t rank, struct wire_summary *);
 void witness_recv(struct round *, uint32_t rank, const struct wire_summary *);
 void witness_judge(struct set *, const struct round *, const struct env *);
 
+/* ---- rotated.c: tensors whose codec takes rotated values */
+/* Rounds of one turn have one rotation. */
+uint64_t rotated_turn(uint64_t round);
+bool rotated_tensor(const struct layout *, uint32_t tensor);
+/* Rotate the send buffers of a round that was joined, and the result back; a slice a call, true when
+ * all is done. */
+bool rotated_forward(const struct set *, struct round *);
+bool rotated_back(const struct set *, struct round *);
+
 /* ---- gather.c */
 /* `rank` is -1 for a member that is not in the own group. */
 enum fate gather_recv(struct set *, struct round *, const struct env *, const struct member *, int rank,
@@ -417,7 +428,7 @@ enum fate late_recv(struct set *, struct round *, const struct env *, uint32_t r
 /* The node has committed, as an owner, what its own result misses. */
 void late_own(struct set *, struct round *);
 /* Add what is there to a result, a slice a call; true when all is added.  Counts fragments. */
-bool late_fold(struct set *, void *const *result, uint32_t *folded);
+bool late_fold(struct set *, void *const *result, const struct round *, uint32_t *folded);
 
 /* ---- held.c: the commits in the result */
 /* A mask of the group as bits into round.people; false when it cannot be. */

@@ -10,7 +10,7 @@
 
 static bool scatter_open(const struct round *r)
 {
-    return r->joined && !r->closed && r->contributes && round_scatters(r);
+    return r->joined && !r->closed && r->contributes && r->prepared && round_scatters(r);
 }
 
 bool round_has_data(const struct round *r, uint32_t rank)

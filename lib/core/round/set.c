@@ -126,6 +126,10 @@ void set_expire(struct set *s, const struct env *e, sleet_time now)
     set_look(s, e, now);
     if (s->waiting)
         set_retry_start(s, e, now);
+    if (r && !r->closing && !r->prepared) {
+        r->quiet_until = (sleet_time){0};
+        rotated_forward(s, r);
+    }
     if (r && (r->closing || !time_before(now, set_last_call(s, r)))) {
         r->flags |= r->closing ? 0 : SLEET_DEADLINE;
         set_close(s, r, e, SLEET_OK, now);
@@ -154,7 +158,7 @@ sleet_time set_deadline(const struct set *s, const struct env *e, sleet_time now
     sleet_time t =
         s->waiting ? time_min(time_add(now, RETRY), set_pending_deadline(s)) : TIME_NEVER;
     t = time_min(t, set_look_deadline(s));
-    if (s->alone.active || (s->open && s->open->closing))
+    if (s->alone.active || (s->open && (s->open->closing || !s->open->prepared)))
         return now;
     if (s->open) {
         sleet_time look = time_add(s->open->started, silence_limit(s));

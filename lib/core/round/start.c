@@ -22,7 +22,7 @@ static void go_on_alone(struct set *s, const struct env *e, sleet_time now)
     for (uint32_t i = 0; i < SLICE_FRAGMENTS && s->alone.next < s->layout.fragments; i++)
         set_fill_fragment(s, s->alone.next++, s->alone.round != 0, s->pending.send, s->pending.result);
     if (s->alone.next < s->layout.fragments ||
-        (s->alone.round && !late_fold(s, s->pending.result, &s->alone.corrected)))
+        (s->alone.round && !late_fold(s, s->pending.result, NULL, &s->alone.corrected)))
         return;
     struct group self = {.n = 1};
     double least = s->pending.options.least_coverage;
@@ -124,6 +124,7 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
         if (!round_scatters(r))
             r->lane[i].scatter_pos = r->lane[i].share;
     }
+    rotated_forward(s, r);
     owner_check(s, r, e, now);
     if (gather_complete(s, r, e, now))
         set_close(s, r, e, SLEET_OK, now);

@@ -100,8 +100,9 @@ static inline const char *kind_refuse_codec(const struct set_kind *k, sleet_dtyp
     if (coarse && !kind_additive(k))
         return "codecs coarser than i8 (trunc1, rot1 to rot4, topk) need a payload that is added: "
                "gradient, delta or pseudo-gradient";
-    if (rotated)
-        return "codecs rot1 to rot4 need values that are rotated, which rounds do not do yet";
+    if (rotated && k->estimator == SLEET_CARRY)
+        return "estimator carry keeps what was not averaged as it is, codecs rot1 to rot4 rotate it: "
+               "use expected or ratio";
     if (dtype == SLEET_F32_STATE && codec != SLEET_CODEC_F32)
         return "state (f32-state) travels as f32, so that all nodes come to have equal bits";
     return NULL;

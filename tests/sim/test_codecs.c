@@ -1,0 +1,144 @@
+/* Rounds whose tensors travel in fewer bytes: equal bits at all members, an error as the codec
+ * has it, and bytes to show for it. */
+#include "helpers.h"
+#include <math.h>
+
+#define N 4
+static const uint64_t counts[] = {64 * 288 * 3 + 777, 5, 300};
+#define ELEMENTS (64 * 288 * 3 + 777 + 5 + 300)
+
+static const struct codec_case {
+    sleet_codec codec;
+    double error;    /* squared, of one contribution over its square: at most */
+    double bytes;    /* of f32's: at most */
+    bool additive;
+} cases[] = {
+    {SLEET_CODEC_F32, 1e-13, 1.01, false},   {SLEET_CODEC_BF16, 1e-5, 0.55, false},
+    {SLEET_CODEC_F16, 1e-6, 0.55, false},    {SLEET_CODEC_I8, 3e-4, 0.30, false},
+    {SLEET_CODEC_TRUNC2, 2e-5, 0.55, false}, {SLEET_CODEC_TRUNC3, 1e-9, 0.80, false},
+    {SLEET_CODEC_ROT1, 0.66, 0.062, true},   {SLEET_CODEC_ROT2, 0.15, 0.095, true},
+    {SLEET_CODEC_ROT3, 0.041, 0.125, true},  {SLEET_CODEC_ROT4, 0.011, 0.155, true},
+};
+
+static double normal(sleet_rng *rng)
+{
+    return sqrt(-2 * log(1 - rng_double(rng))) * cos(6.283185307179586 * rng_double(rng));
+}
+
+static cluster *set_up(const struct codec_case *k, double loss)
+{
+    struct sim_config config = {.nodes = N, .seed = test_seed(), .link = CLEAN_LINK, .codec = k->codec,
+                                .kind = {.payload = k->additive ? SLEET_GRADIENT : SLEET_MODEL}};
+    config.link.loss = loss;
+    return ready_cluster(&config, counts, 3);
+}
+
+/* Fill with normal values; their mean into `mean`. */
+static void draw(cluster *c, double *mean, sleet_rng *rng)
+{
+    memset(mean, 0, ELEMENTS * sizeof *mean);
+    for (uint32_t i = 0; i < N; i++)
+        for (uint64_t k = 0; k < ELEMENTS; k++) {
+            float x = (float)normal(rng);
+            cluster_values(c, i)[k] = x;
+            mean[k] += (double)x / N;
+        }
+}
+
+/* The mean, coded in both halves: the error of each of N contributions over N, then that of the mean. */
+static void error_and_bytes(void)
+{
+    static double mean[ELEMENTS];
+    double f32_bytes = 0;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        cluster *c = set_up(&cases[k], 0);
+        struct sim_totals a, b;
+        sleet_rng rng = {test_seed()};
+        double error = 0, square = 0;
+        REQUIRE(c);
+        draw(c, mean, &rng);
+        sim_get_totals(cluster_sim(c), &a);
+        CHECK(cluster_round(c, NULL));
+        sim_get_totals(cluster_sim(c), &b);
+        CHECK(all_complete(c));
+        CHECK(identical(c));
+        for (uint64_t i = 0; i < ELEMENTS; i++) {
+            double d = (double)cluster_values(c, 0)[i] - mean[i];
+            error += d * d;
+            square += mean[i] * mean[i];
+        }
+        /* N contributions of square 1, each over N: as much again as the mean's own 1 / N. */
+        double most = 2 * cases[k].error + 1e-13;
+        if (!CHECK(error / square < most * 1.15) || !CHECK(cases[k].error < 1e-9 || error > 0))
+            printf("codec %u: error %g, at most %g\n", (unsigned)cases[k].codec, error / square, most);
+        f32_bytes = k ? f32_bytes : (double)(b.bytes - a.bytes);
+        double bytes = (double)(b.bytes - a.bytes) / f32_bytes;
+        if (!CHECK(bytes < cases[k].bytes))
+            printf("codec %u: %g of f32's bytes\n", (unsigned)cases[k].codec, bytes);
+        CHECK(ledger_balances(c));
+        cluster_free(c);
+    }
+}
+
+/* Under loss: still equal bits where all was repaired, and nothing that is not finite. */
+static void equal_bits_under_loss(void)
+{
+    static double mean[ELEMENTS];
+    for (size_t k = 1; k < sizeof cases / sizeof *cases; k++) {
+        cluster *c = set_up(&cases[k], 0.1);
+        sleet_rng rng = {test_seed()};
+        REQUIRE(c);
+        for (int round = 0; round < 20; round++) {
+            draw(c, mean, &rng);
+            CHECK(cluster_round(c, NULL));
+            bool whole = true;
+            for (uint32_t i = 0; i < N; i++) {
+                const sleet_report *r = &cluster_report(c, i)->report;
+                whole &= r->fragments_direct + r->fragments_repaired == r->fragments_expected &&
+                         r->fragments_corrected == 0;
+            }
+            CHECK(!whole || identical(c));
+            for (uint64_t i = 0; i < ELEMENTS; i++)
+                if (!isfinite(cluster_values(c, 1)[i]))
+                    CHECK_EQ(i, UINT64_MAX);
+        }
+        CHECK_EQ(cluster_overdue(c), 0);
+        CHECK(ledger_balances(c));
+        cluster_free(c);
+    }
+}
+
+/* The mean over many rounds of one gradient is that gradient: no codec leans to a side. */
+static void unbiased_over_rounds(void)
+{
+    static double mean[ELEMENTS], sum[ELEMENTS];
+    static const sleet_codec codecs[] = {SLEET_CODEC_I8, SLEET_CODEC_ROT1, SLEET_CODEC_ROT2};
+    for (size_t k = 0; k < 3; k++) {
+        struct codec_case one = {codecs[k], 0, 0, true};
+        cluster *c = set_up(&one, 0);
+        double dot = 0, square = 0;
+        REQUIRE(c);
+        memset(sum, 0, sizeof sum);
+        for (int round = 0; round < 40; round++) {
+            sleet_rng rng = {test_seed()};
+            draw(c, mean, &rng);
+            CHECK(cluster_round(c, NULL));
+            for (uint64_t i = 0; i < ELEMENTS; i++)
+                sum[i] += (double)cluster_values(c, 0)[i] / 40;
+        }
+        for (uint64_t i = 0; i < ELEMENTS; i++) {
+            dot += sum[i] * mean[i];
+            square += mean[i] * mean[i];
+        }
+        if (!CHECK(fabs(dot / square - 1) < 0.02))
+            printf("codec %u: %g of the gradient\n", (unsigned)codecs[k], dot / square);
+        cluster_free(c);
+    }
+}
+
+TEST_SUITE(codecs) = {
+    TEST(error_and_bytes),
+    TEST(equal_bits_under_loss),
+    TEST(unbiased_over_rounds),
+    TEST_END,
+};
