@@ -18,8 +18,9 @@
 
 /* ---- what theory expects for a vector: the squared error of its fragments ------------------ */
 
-/* Rounding to nearest or, `cut`, towards zero, with so many bits behind the first: uniform. */
-static double rounding(const float *x, size_t n, int bits, int exponent_least, bool cut)
+/* Rounding with so many bits behind the first: squared error of a step of 1 over `part`, which is 12 to the
+ * nearest, 6 up or down at random, 3 towards zero. */
+static double rounding(const float *x, size_t n, int bits, int exponent_least, double part)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
@@ -27,7 +28,7 @@ static double rounding(const float *x, size_t n, int bits, int exponent_least, b
         frexpf(x[i], &exponent);
         exponent = exponent - 1 > exponent_least ? exponent - 1 : exponent_least;
         double step = ldexp(1, exponent - bits);
-        sum += step * step / (cut ? 3 : 12);
+        sum += step * step / part;
     }
     return sum;
 }
@@ -41,13 +42,13 @@ static double exact(const float *x, size_t n, uint32_t keep)
 static double bf16(const float *x, size_t n, uint32_t keep)
 {
     (void)keep;
-    return rounding(x, n, 7, -126, false);
+    return rounding(x, n, 7, -126, 6);
 }
 
 static double f16(const float *x, size_t n, uint32_t keep)
 {
     (void)keep;
-    return rounding(x, n, 10, -14, false);
+    return rounding(x, n, 10, -14, 12);
 }
 
 /* A byte is the sign and seven bits of the exponent: down to an odd power of two. */
@@ -67,13 +68,13 @@ static double trunc1(const float *x, size_t n, uint32_t keep)
 static double trunc2(const float *x, size_t n, uint32_t keep)
 {
     (void)keep;
-    return rounding(x, n, 7, -126, true);
+    return rounding(x, n, 7, -126, 3);
 }
 
 static double trunc3(const float *x, size_t n, uint32_t keep)
 {
     (void)keep;
-    return rounding(x, n, 15, -126, true);
+    return rounding(x, n, 15, -126, 3);
 }
 
 /* Rounded up or down at random, 127 steps to the largest: the mean of f (1 - f) is 1/6. */

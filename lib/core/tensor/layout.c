@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #define TENSOR_HEAD 10
+#define LARGE (UINT64_C(1) << 20) /* elements; sets above it travel in half the bytes */
 
 /* dtype, codec, count and name as hashed; `nul` includes the name's end. */
 static size_t tensor_bytes(uint8_t out[TENSOR_HEAD + 64], const struct tensor *t, bool nul)
@@ -74,9 +75,16 @@ static uint32_t layout_hash(const struct layout *l)
     return (uint32_t)XXH3_64bits_digest(&state);
 }
 
+static sleet_codec codec_of_size(const struct tensor_spec *s, uint64_t elements)
+{
+    return elements > LARGE && s->dtype != SLEET_F32_STATE ? SLEET_CODEC_BF16 : SLEET_CODEC_F32;
+}
+
 static int fill(struct layout *l, const struct tensor_spec *specs)
 {
     uint64_t next = 0, due = 0; /* fragments; of those that every round averages */
+    for (uint32_t i = 0; i < l->n; i++)
+        l->elements += specs[i].count;
     for (uint32_t i = 0; i < l->n; i++) {
         const struct tensor_spec *s = &specs[i];
         struct tensor *t = &l->tensors[i];
@@ -88,14 +96,13 @@ static int fill(struct layout *l, const struct tensor_spec *specs)
             return SLEET_ELIMIT;
         memcpy(t->name, s->name, strlen(s->name) + 1);
         t->dtype = s->dtype;
-        t->codec = s->codec ? s->codec : SLEET_CODEC_F32;
+        t->codec = s->codec ? s->codec : codec_of_size(s, l->elements);
         if (kind_refuse_codec(&l->kind, t->dtype, (int)t->codec))
             return SLEET_EINVAL;
         t->count = s->count;
         t->first = (uint32_t)next;
         t->fragments = (uint32_t)fragments;
         t->id = (uint32_t)XXH3_64bits(bytes, tensor_bytes(bytes, t, false));
-        l->elements += s->count;
         const struct codec *c = codec_by_id((uint8_t)t->codec);
         if (!c)
             return SLEET_EINVAL;
