@@ -144,6 +144,11 @@ static bool slot_map(struct slot *s, const struct definition *def, uint64_t held
         s->buffers[def->count + i] = s->shm.map + shared.result + at;
         at += control_align(4 * def->tensors[i].count, CONTROL_ALIGN);
     }
+    if (shared.residual && !(s->residual = calloc(def->count, sizeof *s->residual)))
+        return false;
+    for (uint32_t i = 0; s->residual && i < def->count; i++)
+        s->residual[i] = (float *)(void *)(s->shm.map + shared.residual +
+                                           ((uint8_t *)s->buffers[i] - (uint8_t *)s->shm.map));
     s->owned = shared.owned ? (void *)(s->shm.map + shared.owned) : NULL;
     s->count = def->count;
     return true;
@@ -155,6 +160,7 @@ static void slot_free(struct control *k, int handle)
     engine_detach(k->d->engine, handle, k->d->now);
     shm_destroy(&s->shm);
     free(s->buffers);
+    free(s->residual);
     *s = (struct slot){.shm.fd = -1};
 }
 
@@ -226,7 +232,8 @@ static void do_start(const struct call *a)
     o.quorum = (uint32_t)quorum;
     o.exact = exact != 0;
     engine_start_args args = {.send = (const void *const *)s->buffers,
-                              .result = s->buffers + s->count, .owned = s->owned, .options = o};
+                              .result = s->buffers + s->count, .residual = s->residual,
+                              .owned = s->owned, .options = o};
     int error = a->k->d->left ? SLEET_ELEFT
                               : engine_start(a->k->d->engine, handle, &args, a->k->d->now);
     if (error) {

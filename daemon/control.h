@@ -45,6 +45,7 @@ struct slot {
     char name[SLEET_NAME_MAX + 1];
     struct shm shm;
     void **buffers; /* 2 * count: send, then result */
+    float **residual; /* count; NULL: nothing is carried over */
     uint64_t *owned; /* NULL: owners do not stay */
     uint32_t count;
     uint64_t seq;

@@ -33,6 +33,15 @@ static void add_side(cJSON *to, const char *key, const ledger_side *side)
 #undef LEDGER_X
 }
 
+static void add_residual(cJSON *to, const engine_residual *r)
+{
+    cJSON *o = cJSON_AddObjectToObject(to, "residual");
+    cJSON_AddNumberToObject(o, "norm", r->norm);
+    cJSON_AddNumberToObject(o, "shed", r->shed_norm);
+    cJSON_AddNumberToObject(o, "frozen", num(r->frozen));
+    cJSON_AddNumberToObject(o, "returned", num(r->returned));
+}
+
 static void add_hex(cJSON *o, const char *key, uint64_t id)
 {
     char text[24];
@@ -75,6 +84,7 @@ static void add_set(cJSON *list, const struct slot *s, int handle, const engine_
     cJSON_AddNumberToObject(o, "coverage", e->coverage);
     add_ms(o, "budget_ms", e->budget);
     add_ms(o, "longest_wait_ms", e->longest_wait);
+    add_residual(o, &e->residual);
     add_side(o, "scatter", &e->scatter);
     add_side(o, "gather", &e->gather);
     cJSON_AddItemToArray(list, o);
@@ -222,6 +232,7 @@ static void add_rounds(cJSON *to, const struct daemon *d, int handle)
         cJSON_AddNumberToObject(o, "flags", r->flags);
         cJSON_AddNumberToObject(o, "coverage", r->coverage);
         add_ms(o, "elapsed_ms", r->elapsed);
+        cJSON_AddNumberToObject(o, "residual", r->residual);
         add_side(o, "scatter", &r->scatter);
         add_side(o, "gather", &r->gather);
         cJSON_AddItemToArray(list, o);

@@ -238,6 +238,13 @@ SLEET_API int sleet_set_register(sleet_set *set);
 SLEET_API void *sleet_send_buffer(sleet_set *set, uint32_t index);
 SLEET_API const void *sleet_result_buffer(const sleet_set *set, uint32_t index);
 
+/* Estimator carry: what of tensor `index` did not get through and goes with the next contribution,
+ * `count` elements, each times the weight that it was given with; NULL with other estimators, before
+ * sleet_set_register() and for a bad index.  The caller's from the return of sleet_wait() until the next
+ * sleet_start(): to be saved in a checkpoint, and restored before the first start.  What was given in the last
+ * few rounds and has an unknown fate is not in it, and is lost with the process. */
+SLEET_API float *sleet_residual_buffer(sleet_set *set, uint32_t index);
+
 /* Elements first .. first + count - 1 of a tensor. */
 typedef struct sleet_range {
     uint64_t first, count;

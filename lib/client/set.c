@@ -174,6 +174,13 @@ const void *sleet_result_buffer(const sleet_set *set, uint32_t index)
                                                  : NULL;
 }
 
+float *sleet_residual_buffer(sleet_set *set, uint32_t index)
+{
+    if (!set || !set->map || index >= set->count || !set->shared.residual)
+        return NULL;
+    return (float *)(void *)(set->map + set->shared.residual + set->tensors[index].offset);
+}
+
 int sleet_owned(const sleet_set *set, uint32_t index, sleet_range *out, uint32_t cap, uint32_t *n)
 {
     if (!set || !n || index >= set->count || (cap && !out))

@@ -205,6 +205,7 @@ typedef struct {
     double coverage;             /* long-run mean of the reports */
     uint64_t rounds;             /* reports delivered */
     ledger_side scatter, gather; /* sums over final rounds */
+    engine_residual residual;    /* estimator carry */
 } engine_set;
 
 typedef struct {

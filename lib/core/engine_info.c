@@ -99,6 +99,7 @@ bool engine_get_set(const engine *e, int handle, engine_set *out, sleet_time now
                         .rounds = s->reports,
                         .scatter = s->scatter_sum,
                         .gather = s->gather_sum};
+    carry_tell(s, &out->residual);
     memcpy(out->name, s->layout.name, sizeof out->name);
     for (uint32_t i = 1; i < e->view.n; i++)
         out->trainers += e->members[i].alive && e->members[i].sets[handle].matches &&
@@ -149,6 +150,6 @@ uint64_t engine_memory_bound_bytes(const engine *e)
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
         if (e->sets[i].used)
             bytes += (uint64_t)(e->config.window + 2) * round_bytes_bound(&e->sets[i].layout, group) +
-                     late_bytes_bound(&e->sets[i].layout) + sizeof(struct tensor) * e->sets[i].layout.n;
+                     late_bytes_bound(&e->sets[i].layout) + carry_bytes_bound(&e->sets[i].layout) + sizeof(struct tensor) * e->sets[i].layout.n;
     return bytes;
 }

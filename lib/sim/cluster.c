@@ -11,7 +11,7 @@ struct trainer {
     int set; /* < 0: not registered */
     bool paused;
     uint64_t halts; /* of its node when its round started */
-    float *values, *result;
+    float *values, *result, *residual;
     uint64_t *owned; /* a bit a run */
     struct cluster_report report;
 };
@@ -25,6 +25,7 @@ struct cluster {
     uint64_t overdue;
     const void **send; /* tables for one engine_start() */
     void **results;
+    float **residuals;
     void (*on_report)(cluster *, uint32_t, void *);
     void *on_report_arg;
     uint32_t waited_for; /* a node that waiting() looks at first */
@@ -70,7 +71,8 @@ static bool allocate(cluster *c, const struct sim_config *config, const uint64_t
     c->tensor = calloc(tensors, sizeof *c->tensor);
     c->send = calloc(tensors, sizeof *c->send);
     c->results = calloc(tensors, sizeof *c->results);
-    if (!c->tensor || !c->send || !c->results)
+    c->residuals = calloc(tensors, sizeof *c->residuals);
+    if (!c->tensor || !c->send || !c->results || !c->residuals)
         return false;
     for (uint32_t i = 0; i < tensors; i++) {
         snprintf(c->tensor[i].name, sizeof c->tensor[i].name, "t%u", i);
@@ -84,8 +86,9 @@ static bool allocate(cluster *c, const struct sim_config *config, const uint64_t
         struct trainer *t = &c->trainers[i];
         t->values = calloc(c->elements + 1, sizeof *t->values);
         t->result = calloc(c->elements + 1, sizeof *t->result);
+        t->residual = calloc(c->elements + 1, sizeof *t->residual);
         t->owned = calloc(c->elements / FRAGMENT_ELEMENTS / RUN_FRAGMENTS / 64 + tensors + 1, sizeof *t->owned);
-        if (!t->values || !t->result || !t->owned)
+        if (!t->values || !t->result || !t->residual || !t->owned)
             return false;
     }
     return true;
@@ -119,11 +122,13 @@ void cluster_free(cluster *c)
         free(c->trainers[i].values);
         free(c->trainers[i].result);
         free(c->trainers[i].owned);
+        free(c->trainers[i].residual);
     }
     free(c->trainers);
     free(c->tensor);
     free(c->send);
     free(c->results);
+    free(c->residuals);
     free(c);
 }
 
@@ -145,6 +150,11 @@ float *cluster_values(cluster *c, uint32_t node)
 bool cluster_owns(const cluster *c, uint32_t node, uint32_t run)
 {
     return c->trainers[node].owned[run / 64] >> (run % 64) & 1;
+}
+
+float *cluster_residual(cluster *c, uint32_t node)
+{
+    return c->trainers[node].residual;
 }
 
 const struct cluster_report *cluster_report(const cluster *c, uint32_t node)
@@ -182,7 +192,8 @@ void cluster_set_active(cluster *c, uint32_t node, bool active)
 int cluster_start(cluster *c, uint32_t node, const sleet_round_options *options)
 {
     struct trainer *t = &c->trainers[node];
-    engine_start_args args = {.send = c->send, .result = c->results, .owned = t->owned};
+    engine_start_args args = {.send = c->send, .result = c->results, .residual = c->residuals,
+                              .owned = t->owned};
     if (options)
         args.options = *options;
     args.options.size = sizeof args.options;
@@ -190,6 +201,7 @@ int cluster_start(cluster *c, uint32_t node, const sleet_round_options *options)
     for (uint32_t i = 0; i < c->tensors; i++) {
         c->send[i] = t->values + at;
         c->results[i] = t->result + at;
+        c->residuals[i] = t->residual + at;
         at += c->tensor[i].count;
     }
     sleet_duration deadline = args.options.deadline_ns;

@@ -31,6 +31,8 @@ uint64_t cluster_elements(const cluster *);
 float *cluster_values(cluster *, uint32_t node);
 /* Did the node own the run in its last round?  Of sets whose owners stay. */
 bool cluster_owns(const cluster *, uint32_t node, uint32_t run);
+/* What it carries over (estimator carry), laid out as the values. */
+float *cluster_residual(cluster *, uint32_t node);
 const struct cluster_report *cluster_report(const cluster *, uint32_t node);
 
 /* After sim_restart(): register the set again. 0 or a SLEET_E code. */

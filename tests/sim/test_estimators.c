@@ -143,11 +143,212 @@ static void the_arithmetic(void)
     CHECK_NEAR(arrival_rate(&a), ARRIVAL_LEAST, 0);
 }
 
+/* ---- carry ------------------------------------------------------------------------- */
+
+/* What went in and what came out, by element; double, so that rounding of results is what is seen. */
+struct book {
+    double given[40 * 288], got[40 * 288];
+    uint64_t frozen_most;
+};
+
+static engine_residual residual_of(cluster *c, uint32_t node)
+{
+    engine_set info = {0};
+    if (sim_engine(cluster_sim(c), node))
+        engine_get_set(sim_engine(cluster_sim(c), node), cluster_set(c, node), &info, sim_now(cluster_sim(c)));
+    return info.residual;
+}
+
+static void keep_book(cluster *c, sleet_rng *rng, unsigned rounds, float size, float base,
+                      const sleet_round_options *o, struct book *b)
+{
+    for (unsigned round = 0; round < rounds; round++) {
+        for (uint32_t i = 0; i < NODES; i++)
+            for (uint64_t k = 0; k < counts[0]; k++) {
+                float x = base + size * (float)(rng_double(rng) - 0.5);
+                cluster_values(c, i)[k] = x;
+                b->given[k] += (double)x;
+            }
+        CHECK(cluster_round(c, o));
+        if (o)
+            cluster_idle(c, MS(5));
+        for (uint64_t k = 0; k < counts[0]; k++)
+            b->got[k] += NODES * (double)cluster_values(c, 0)[k];
+        for (uint32_t i = 0; i < NODES; i++) {
+            uint64_t frozen = residual_of(c, i).frozen;
+            b->frozen_most = frozen > b->frozen_most ? frozen : b->frozen_most;
+        }
+    }
+}
+
+/* Given = got + residuals + shed, elements together; each alone where nothing was shed. */
+static void check_book(cluster *c, const struct book *b)
+{
+    double left = 0, shed = 0, shed_norm = 0, scale = 0;
+    for (uint32_t i = 0; i < NODES; i++) {
+        engine_residual r = residual_of(c, i);
+        CHECK_EQ(r.frozen, 0);
+        CHECK_EQ(r.returned, 0);
+        shed += r.shed;
+        shed_norm += r.shed_norm;
+    }
+    for (uint64_t k = 0; k < counts[0]; k++) {
+        double open = 0;
+        for (uint32_t i = 0; i < NODES; i++)
+            open += (double)cluster_residual(c, i)[k];
+        left += b->given[k] - b->got[k] - open;
+        scale += fabs(b->given[k]);
+        if (shed_norm == 0 && !(fabs(b->given[k] - b->got[k] - open) < 1e-3))
+            CHECK_EQ(k, UINT64_MAX);
+    }
+    CHECK_NEAR(left, shed, 1e-6 * scale + 1e-3);
+}
+
+static cluster *carrying(double loss)
+{
+    struct sim_config config = {.nodes = NODES,
+                                .seed = test_seed(),
+                                .kind = {.payload = SLEET_GRADIENT, .estimator = SLEET_CARRY},
+                                .link = {.delay = US(200), .loss = loss}};
+    return ready_cluster(&config, counts, 1);
+}
+
+static void carry_keeps_a_constant(void)
+{
+    a_constant_stays(SLEET_CARRY, test_repeats(300));
+}
+
+static void carry_loses_nothing(void)
+{
+    static struct book b;
+    for (uint32_t i = 0; i < LOSSES; i++) {
+        sleet_rng rng = {test_seed() + i};
+        cluster *c = carrying(losses[i]);
+        REQUIRE(c);
+        b = (struct book){.frozen_most = 0};
+        keep_book(c, &rng, test_repeats(200), 1, 1, NULL, &b);
+        check_book(c, &b);
+        CHECK(losses[i] < 0.1 || residual_of(c, 0).norm > 0);
+        sim_set_link(cluster_sim(c), SIM_ALL, SIM_ALL, &CLEAN_LINK);
+        keep_book(c, &rng, 6, 1, 0, NULL, &b);
+        check_book(c, &b);
+        CHECK(residual_of(c, 0).norm < 1e-3);
+        CHECK(ledger_balances(c));
+        cluster_free(c);
+    }
+}
+
+/* Rounds that a deadline cuts off: nobody knows what became of its contribution, until a late commit says so. */
+static void what_is_not_known_is_frozen(void)
+{
+    static struct book b;
+    sleet_rng rng = {test_seed()};
+    const sleet_round_options brief = {.deadline_ns = US(900)}, usual = {.deadline_ns = SEC(2)};
+    cluster *c = carrying(0);
+    REQUIRE(c);
+    b = (struct book){.frozen_most = 0};
+    keep_book(c, &rng, 8, 1, 1, &brief, &b); /* more in a row, and the nodes pause */
+    CHECK(b.frozen_most > 0);
+    keep_book(c, &rng, 6, 1, 1, &usual, &b);
+    check_book(c, &b);
+    cluster_free(c);
+}
+
+/* An owner dies with what it was given: that returns, and may be counted twice. */
+static void what_is_never_known_returns(void)
+{
+    sleet_rng rng = {test_seed()};
+    const sleet_round_options brief = {.deadline_ns = MS(400)};
+    static struct book b;
+    cluster *c = carrying(0);
+    REQUIRE(c);
+    for (uint32_t i = 0; i < NODES; i++)
+        cluster_start(c, i, &brief);
+    cluster_idle(c, US(350)); /* contributions have arrived, results have not */
+    sim_kill(cluster_sim(c), 2);
+    cluster_idle(c, SEC(1));
+    CHECK(residual_of(c, 0).frozen > 0);
+    b = (struct book){.frozen_most = 0};
+    keep_book(c, &rng, 12, 0, 0, &brief, &b);
+    engine_residual r = residual_of(c, 0);
+    CHECK(r.returned > 0);
+    CHECK_EQ(r.frozen, 0);
+    CHECK(r.norm < 1e-3);
+    cluster_free(c);
+}
+
+/* Of node 0 no contribution gets through. */
+static void drop_contributions(sim *s, const struct sim_datagram *d, void *arg)
+{
+    bool scatter = (d->data[0] & 15) == 6 && d->data[16 + 16] == 1;
+    if (!(d->from == 0 && scatter && *(bool *)arg))
+        sim_relay(s, d, 0);
+}
+
+static void a_residual_is_bounded(void)
+{
+    static struct book b;
+    sleet_rng rng = {test_seed()};
+    bool dropping = true;
+    cluster *c = carrying(0);
+    REQUIRE(c);
+    b = (struct book){.frozen_most = 0};
+    sim_on_datagram(cluster_sim(c), drop_contributions, &dropping);
+    keep_book(c, &rng, 40, 0, 1, NULL, &b);
+    check_book(c, &b);
+    engine_residual r = residual_of(c, 0);
+    double norm = sqrt((double)counts[0]); /* of one contribution */
+    CHECK(r.norm > norm && r.norm <= 4 * norm);
+    CHECK(r.shed > 0 && r.shed_norm > 0);
+    for (uint64_t k = 0; k < counts[0]; k++)
+        if (!(cluster_residual(c, 0)[k] <= 4.001f))
+            CHECK_EQ(k, UINT64_MAX);
+    dropping = false;
+    keep_book(c, &rng, 4, 0, 1, NULL, &b);
+    check_book(c, &b);
+    CHECK(residual_of(c, 0).norm < 1e-3);
+    cluster_free(c);
+}
+
+/* What it carried over is not lost when the others leave. */
+static void alone_it_serves_itself(void)
+{
+    bool dropping = true;
+    cluster *c = carrying(0);
+    REQUIRE(c);
+    sim_on_datagram(cluster_sim(c), drop_contributions, &dropping);
+    fill_constant(c, 1);
+    CHECK(cluster_round(c, NULL));
+    double carried = 0, got = 0;
+    for (uint64_t k = 0; k < counts[0]; k++)
+        carried += (double)cluster_residual(c, 0)[k];
+    CHECK(carried > 0);
+    for (uint32_t i = 1; i < NODES; i++) {
+        engine_leave(sim_engine(cluster_sim(c), i), sim_now(cluster_sim(c)));
+        sim_kick(cluster_sim(c), i);
+    }
+    cluster_idle(c, SEC(1));
+    fill_constant(c, 1);
+    CHECK_EQ(cluster_start(c, 0, NULL), SLEET_OK);
+    cluster_idle(c, SEC(3));
+    for (uint64_t k = 0; k < counts[0]; k++)
+        got += (double)cluster_values(c, 0)[k];
+    CHECK_NEAR(got, (double)counts[0] + carried, 1);
+    CHECK(residual_of(c, 0).norm < 1e-3);
+    cluster_free(c);
+}
+
 TEST_SUITE(estimators) = {
     TEST(the_arithmetic),
     TEST(ratio_keeps_a_constant),
     TEST(expected_keeps_a_constant),
     TEST(expected_favours_nobody),
     TEST(who_pauses_counts_in_neither),
+    TEST(carry_keeps_a_constant),
+    TEST(carry_loses_nothing),
+    TEST(what_is_not_known_is_frozen),
+    TEST(what_is_never_known_returns),
+    TEST(a_residual_is_bounded),
+    TEST(alone_it_serves_itself),
     TEST_END,
 };

@@ -175,6 +175,7 @@ static void kinds_that_do_not_go_together(void)
 {
     const struct set_kind wrong[] = {
         {SLEET_MODEL, SLEET_EXPECTED, 0, 0}, {SLEET_MODEL, SLEET_CARRY, 0, 0},
+        {SLEET_GRADIENT, SLEET_CARRY, 0, SLEET_REDUCE_SCATTER},
         {SLEET_GRADIENT, SLEET_CARRY, SLEET_NONLINEAR, 0}, {SLEET_MODEL, 0, 0, SLEET_REDUCE_SCATTER},
         {SLEET_DELTA, 0, 0, SLEET_ALL_GATHER}, {(sleet_payload)0, 0, 0, 0}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

@@ -49,6 +49,8 @@ typedef struct {
     const void *const *send; /* one array a tensor; read until the round closes, and changed where its
                                 codec takes rotated values */
     void *const *result;     /* one array a tensor; written until the round closes */
+    float *const *residual;  /* likewise, read and written until it closes: what is carried over, 0 at
+                                first; estimator carry only, else NULL */
     uint64_t *owned; /* a bit a run, for sets whose owners stay: those that this node owns, as of the last
                         round, written when the round closes; NULL: not asked for */
     sleet_round_options options;

@@ -41,12 +41,23 @@ typedef struct {
 #undef LEDGER_X
 } ledger_side;
 
+/* What a node carries over to its next contribution, weight-premultiplied; round/carry.h. */
+typedef struct {
+    double norm;       /* of the residual, all tensors together */
+    double squares;    /* that squared */
+    double shed;       /* sum of the elements that decay and clip took, over all rounds */
+    double shed_norm;  /* sum of the norms of that */
+    uint64_t frozen;   /* fragments whose commit has not been seen yet */
+    uint64_t returned; /* that were never seen: they were sent again and may be counted twice */
+} engine_residual;
+
 typedef struct {
     uint64_t round;
     bool final, joined;
     uint32_t group_size, flags;
     double coverage;
     sleet_duration elapsed;
+    double residual;     /* norm of what was carried over to the next, estimator carry */
     ledger_side scatter; /* contributions that this node was to receive as owner */
     ledger_side gather;  /* commits that this node was to receive as member */
 } engine_round;

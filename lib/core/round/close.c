@@ -16,12 +16,15 @@ void set_report(struct set *s, int error, const sleet_report *p)
     s->coverage_sum += p->coverage;
     if (p->elapsed_ns > s->longest)
         s->longest = p->elapsed_ns;
+    engine_residual residual;
+    carry_tell(s, &residual);
     s->history[s->history_n++ % SET_HISTORY] = (engine_round){.round = p->round,
                                                               .joined = p->round != 0,
                                                               .group_size = p->group_size,
                                                               .flags = p->flags,
                                                               .coverage = p->coverage,
-                                                              .elapsed = p->elapsed_ns};
+                                                              .elapsed = p->elapsed_ns,
+                                                              .residual = residual.norm};
 }
 
 void set_fill_fragment(const struct set *s, uint32_t fragment, bool alone, const void *const *send,
@@ -202,6 +205,8 @@ static bool complete(struct set *s, struct round *r, const struct env *e)
 {
     if (!rotated_forward(s, r) || !wind_up(s, r, e))
         return false;
+    if (!carry_settle(s, r, false))
+        return false;
     if (!r->judged)
         judge(s, r, e, true);
     return r->withheld ? wind_up(s, r, e) : late_fold(s, r->result, r, &r->corrected) && rotated_back(s, r);
@@ -213,6 +218,8 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
     r->closing = true;
     if (error == SLEET_OK && !complete(s, r, e))
         return; /* set_expire() goes on */
+    if (error != SLEET_OK)
+        carry_settle(s, r, true);
     if (!r->judged)
         judge(s, r, e, false);
     bool joins = !s->established;

@@ -103,6 +103,8 @@ enum fate gather_recv(struct set *s, struct round *r, const struct env *e, const
         return FATE_STALE; /* it will be asked for once the trainer is here */
     if (r->closed || r->closing) {
         bool known = bitmap_test(r->got, fragment);
+        if (expected && r->closed)
+            carry_decide(s, r, fragment, h.who >> r->self & 1);
         enum fate fate = expected ? late_recv(s, r, e, (uint32_t)rank, &h, part) : FATE_STALE;
         if (expected && !(fate == FATE_ACCEPTED && known))
             count_late(lane);

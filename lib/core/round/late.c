@@ -97,14 +97,16 @@ enum fate late_recv(struct set *s, struct round *r, const struct env *e, uint32_
 void late_own(struct set *s, struct round *r)
 {
     uint32_t share = r->lane[r->self].share;
-    if (!late_serves(&s->layout) || r->withheld || !r->joined || !r->own.commit)
+    if (!late_serves(&s->layout) || !r->joined || !r->own.commit)
         return;
     for (; r->own.taken < r->own.commits; r->own.taken++) {
         uint32_t number = r->own.order[r->own.taken], tensor, n, bytes;
         uint32_t fragment = owner_fragment(r, number);
         uint64_t offset;
         float x[FRAGMENT_ELEMENTS];
-        if (number >= share || !wanted(s, r, fragment))
+        if (number < share)
+            carry_decide(s, r, fragment, r->own.mask[number] >> r->self & 1);
+        if (number >= share || r->withheld || !wanted(s, r, fragment))
             continue;
         layout_locate(&s->layout, fragment, &tensor, &offset, &n);
         const uint8_t *coded = owner_coded(s, r, number, &bytes);

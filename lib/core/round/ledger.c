@@ -102,6 +102,7 @@ void ledger_finish(struct set *s, struct round *r, const struct env *e, bool fin
             continue;
         h.coverage = old->coverage;
         h.elapsed = old->elapsed;
+        h.residual = old->residual;
         *old = h;
     }
     if (!final)

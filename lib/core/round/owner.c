@@ -104,7 +104,8 @@ static void add_own(struct set *s, struct round *r, const struct env *e, uint32_
     if (!r->prepared || r->closed || !r->contributes || (r->own.mask[number] & BIT(r->self)))
         return;
     layout_locate(&s->layout, owner_fragment(r, number), &tensor, &offset, &n);
-    const float *x = (const float *)r->send[tensor] + offset;
+    float sum[FRAGMENT_ELEMENTS];
+    const float *x = carry_add(s, r, owner_fragment(r, number), (const float *)r->send[tensor] + offset, sum);
     if (!reduce_finite(x, n)) {
         e->counters->nonfinite++;
         return;

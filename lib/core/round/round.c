@@ -103,6 +103,8 @@ void round_free(struct round *r)
     free(r->extra);
     free(r->extra_of);
     free(r->send);
+    free(r->residual);
+    free(r->sent);
     free(r->result);
     free(r->owner_of_run);
     free(r->frag);

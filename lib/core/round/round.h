@@ -16,6 +16,7 @@
 #include "member/common.h"
 #include "member/member.h"
 #include "round/budget.h"
+#include "round/carry.h"
 #include "round/clip.h"
 #include "round/estimate.h"
 #include "round/late.h"
@@ -112,6 +113,7 @@ struct round {
     bool withheld; /* the result is not to be used: own values instead */
     bool behind;   /* a step that others may take is missing */
     bool judged, collected, little; /* see close.c */
+    uint32_t settled; /* fragments whose fate carry.c has noted */
     uint32_t corrected; /* fragments to whose result late ones were added */
     double covered;
     bool prepared; /* the send buffers are as they are sent, see rotated.c */
@@ -123,6 +125,8 @@ struct round {
     uint64_t skipped;
     const void **send;
     void **result;
+    float **residual; /* NULL: nothing is carried over */
+    uint64_t *sent;   /* own fragments that have left; with a residual only */
     uint64_t *owned; /* the caller's bitmap of the runs that this node owns; may be NULL */
     uint8_t *owner_of_run;
     uint32_t *frag;         /* the fragments that are due, grouped by owner rank */
@@ -193,12 +197,13 @@ struct set {
     struct clip clip;
     struct collect collect;
     struct late late;
+    struct carry carry;
     struct round *ring[ROUNDS_RING];
     struct round *open;
     struct group known[KNOWN_GROUPS]; /* ring */
     uint32_t known_next;
     bool waiting; /* a start that cannot pin a group yet */
-    struct { const void **send; void **result; uint64_t *owned; sleet_round_options options; sleet_time at; } pending;
+    struct { const void **send; void **result; float **residual; uint64_t *owned; sleet_round_options options; sleet_time at; } pending;
     struct { /* the pending start is answered with its own values, copied in slices */
         bool active;
         uint32_t flags, next; /* next: fragment */
@@ -415,6 +420,24 @@ const struct group *set_pinned_group(const struct set *, uint32_t hash);
 /* The member uses that group in this round; true the first time it differs from the own one. */
 bool round_note_group(struct round *, uint32_t rank, uint32_t hash);
 bool round_disagrees(const struct round *, uint32_t rank);
+
+/* ---- carry.c: see carry.h */
+/* The round is joined: what has returned is in the residual. */
+void carry_begin(struct set *, struct round *);
+/* The node's contribution to a fragment: `x`, or in `sum` with the residual. */
+const float *carry_add(const struct set *, const struct round *, uint32_t fragment, const float *x,
+                       float sum[static FRAGMENT_ELEMENTS]);
+/* The round closes: note the fate of all that was contributed, a slice a call, true when all is done.
+ * `withdrawn`: the trainer takes back what has not been sent; in one go. */
+bool carry_settle(struct set *, struct round *, bool withdrawn);
+/* A commit has come late, with the node's contribution or without. */
+void carry_decide(struct set *, const struct round *, uint32_t fragment, bool in);
+/* The round leaves the window: what it has not decided returns. */
+void carry_retire(struct set *, const struct round *);
+/* Alone in the job: the residual goes into the result, which holds the node's own values. */
+void carry_alone(struct set *, float *const *residual, uint32_t fragment, double weight,
+                 void *const *result);
+void carry_tell(const struct set *, engine_residual *);
 
 /* ---- late.c: see late.h */
 /* The round closes without that fragment. */

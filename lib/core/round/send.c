@@ -128,7 +128,8 @@ static bool pack_own(struct packing *p, struct set *s, struct round *r, const st
     uint32_t tensor, n;
     uint64_t offset;
     layout_locate(&s->layout, fragment, &tensor, &offset, &n);
-    const float *x = (const float *)r->send[tensor] + offset;
+    float sum[FRAGMENT_ELEMENTS];
+    const float *x = carry_add(s, r, fragment, (const float *)r->send[tensor] + offset, sum);
     const struct codec_args args = {
         .seed = mix64(r->number ^ mix64(fragment ^ mix64(r->group.members[r->self].node_id)))};
     if (!reduce_finite(x, n)) {
@@ -137,6 +138,8 @@ static bool pack_own(struct packing *p, struct set *s, struct round *r, const st
     }
     p->bytes += p->codec->encode(p->payload + p->bytes, x, n, &args);
     p->n++;
+    if (r->sent)
+        bitmap_set(r->sent, fragment);
     return true;
 }
 

@@ -43,6 +43,7 @@ void set_retire(struct set *s, const struct env *e, uint32_t slot)
     if (!r)
         return;
     ledger_finish(s, r, e, true);
+    carry_retire(s, r);
     round_free(r);
     s->ring[slot] = NULL;
 }
@@ -183,6 +184,7 @@ void set_fini(struct set *s)
     clip_fini(&s->clip);
     collect_drop(&s->collect);
     late_drop(&s->late);
+    carry_drop(&s->carry, s->layout.fragments);
     layout_fini(&s->layout);
     memset(s, 0, sizeof *s);
 }

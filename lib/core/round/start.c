@@ -11,6 +11,8 @@ void set_drop_pending(struct set *s)
 {
     free(s->pending.send);
     free(s->pending.result);
+    free(s->pending.residual);
+    s->pending.residual = NULL;
     s->pending.send = NULL;
     s->pending.result = NULL;
     s->waiting = s->alone.active = false;
@@ -19,8 +21,13 @@ void set_drop_pending(struct set *s)
 /* Own values, or 0, as the result, a slice a call, then the report: nobody to average with. */
 static void go_on_alone(struct set *s, const struct env *e, sleet_time now)
 {
-    for (uint32_t i = 0; i < SLICE_FRAGMENTS && s->alone.next < s->layout.fragments; i++)
-        set_fill_fragment(s, s->alone.next++, s->alone.round != 0, s->pending.send, s->pending.result);
+    for (uint32_t i = 0; i < SLICE_FRAGMENTS && s->alone.next < s->layout.fragments; i++) {
+        uint32_t f = s->alone.next++;
+        double weight = s->pending.options.weight > 0 ? s->pending.options.weight : 1;
+        set_fill_fragment(s, f, s->alone.round != 0, s->pending.send, s->pending.result);
+        if (s->alone.round)
+            carry_alone(s, s->pending.residual, f, weight, s->pending.result);
+    }
     if (s->alone.next < s->layout.fragments ||
         (s->alone.round && !late_fold(s, s->pending.result, NULL, &s->alone.corrected)))
         return;
@@ -101,13 +108,16 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
     r->contributes = r->contributes && s->established;
     r->send = s->pending.send;
     r->result = s->pending.result;
+    r->residual = s->pending.residual;
     r->owned = s->pending.owned;
+    s->pending.residual = NULL;
     s->pending.send = NULL;
     s->pending.result = NULL;
     s->waiting = false;
     r->weight = o->weight > 0 ? (float)o->weight : 1;
     r->least_coverage = o->least_coverage > 0 ? o->least_coverage : 0.5;
     e->members[0].sets[s->handle].gave = (float)r->weight;
+    carry_begin(s, r);
     r->quorum = o->quorum;
     r->exact |= o->exact != 0;
     r->quiet_until = (sleet_time){0};
@@ -222,6 +232,11 @@ static int copy_tables(struct set *s, const engine_start_args *a)
         return SLEET_ENOMEM;
     memcpy(s->pending.send, a->send, s->layout.n * sizeof *s->pending.send);
     memcpy(s->pending.result, a->result, s->layout.n * sizeof *s->pending.result);
+    if (a->residual && s->layout.kind.estimator == SLEET_CARRY) {
+        if (!(s->pending.residual = calloc(n, sizeof *s->pending.residual)))
+            return SLEET_ENOMEM;
+        memcpy(s->pending.residual, a->residual, s->layout.n * sizeof *s->pending.residual);
+    }
     s->pending.owned = a->owned;
     return SLEET_OK;
 }
