@@ -39,6 +39,13 @@ names=(
     "far results are taken"
     "what all do is taken for a lie"
     "what others hold of an owner is not compared"
+    "carry does not look at masks"
+    "what a mean does not lack is carried over"
+    "late results of gradients are not asked for"
+    "late results are added under a nonlinear update"
+    "a node's own gradient fills what nobody delivered"
+    "arrival rates are not reckoned with"
+    "half a gradient is handed to a nonlinear update"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -96,6 +103,16 @@ fault() { # NUMBER
     17) plant $clip '    u.change = clip_median(all, u.n);' '    u.change = clip_median(all, 0);' ;;
     18) plant lib/core/round/witness.c '    if (!(w->flags & SUMMARY_WITNESS) ||' \
         '    if ((w->flags & SUMMARY_WITNESS) ||' ;;
+    19) plant lib/core/round/carry.c '    if (r->held[fragment].weight > 0 && (who & self))' \
+        '    if (r->held[fragment].weight > 0 && (who & self) && r->self > 64)' ;;
+    20) plant lib/core/round/start.c 's->layout.kind.estimator == SLEET_CARRY' 's->layout.kind.estimator != 0' ;;
+    21) plant lib/core/round/late.c '    return r->closed && l->holes &&' '    return !r->closed && l->holes &&' ;;
+    22) plant lib/core/round/late.h 'l->kind.update == SLEET_LINEAR' 'l->kind.update != 0' ;;
+    23) plant lib/core/round/close.c '    if (layout_additive(&s->layout, tensor) && !alone)' \
+        '    if (layout_additive(&s->layout, tensor) && alone)' ;;
+    24) plant lib/core/round/estimate.c '    return 1 / q;' '    return q / q;' ;;
+    25) plant lib/core/round/close.c '    r->behind |= !r->closing && misses_step(s, r);' \
+        '    r->behind |= !r->closing && misses_step(s, r) && !r->joined;' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }
@@ -189,7 +206,7 @@ held=$(skewed_row)
 
 printf '| fault | caught by |\n| --- | --- |\n'
 if [ $# -eq 0 ]; then
-    set -- 1 2 3 4 5 6 7 8 9 10
+    set -- $(seq $((${#names[@]} - 1)))
 fi
 for number in "$@"; do
     try "$number"
