@@ -2,18 +2,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add_tensor(struct learner *l, const char *name, size_t count, bool state)
+/* A part of the values; a tensor of it, unless it stays with its node. */
+static void add_part(struct learner *l, const char *name, size_t count, bool state, bool local)
 {
-    l->tensor[l->tensors++] = (struct train_tensor){name, l->elements, count, state};
+    if (count && !local)
+        l->tensor[l->tensors++] = (struct train_tensor){name, l->elements, count, state};
     l->elements += count;
 }
 
-static void lay_out(struct learner *l, bool refresh)
+static void lay_out(struct learner *l, const struct train_options *o)
 {
     const struct optimizer_kind *kind = l->optimizer.kind;
-    size_t n = model_params(l->net);
-    add_tensor(l, "params", n, false);
-    add_tensor(l, kind->moments_name, kind->moments * n, refresh);
+    l->params = model_params(l->net);
+    l->statistics = model_statistics(l->net);
+    add_part(l, "params", l->params, false, false);
+    add_part(l, "statistics", l->statistics, false, o->local_statistics);
+    add_part(l, kind->moments_name, kind->moments * l->params, o->refresh, false);
+}
+
+void learner_pack(const struct learner *l, const float *values, float *tensors)
+{
+    for (const struct train_tensor *t = l->tensor; t < l->tensor + l->tensors; tensors += t++->count)
+        memcpy(tensors, values + t->at, t->count * sizeof *tensors);
+}
+
+void learner_unpack(const struct learner *l, const float *tensors, float *values)
+{
+    for (const struct train_tensor *t = l->tensor; t < l->tensor + l->tensors; tensors += t++->count)
+        memcpy(values + t->at, tensors, t->count * sizeof *tensors);
 }
 
 const char *learner_open(struct learner *l, const struct train_options *o,
@@ -35,7 +51,7 @@ const char *learner_open(struct learner *l, const struct train_options *o,
     l->input = malloc((size_t)shape.batch * data->rows * data->columns * sizeof(float));
     l->target = malloc((size_t)shape.batch * data->targets);
     l->gradient = malloc(model_params(l->net) * sizeof(float));
-    lay_out(l, o->refresh);
+    lay_out(l, o);
     l->steps_per_epoch = data->count[DATA_TRAIN] / ((uint64_t)nodes * o->batch);
     if (l->steps_per_epoch == 0)
         l->steps_per_epoch = 1;
@@ -68,22 +84,23 @@ static void put_sample(struct learner *l, enum data_part part, uint32_t i, uint3
     data_sample(d, part, i, l->input + (size_t)k * d->rows * d->columns, l->target + (size_t)k * d->targets);
 }
 
-double learner_gradient(struct learner *l, struct shard_walk *walk, const float *values)
+double learner_gradient(struct learner *l, struct shard_walk *walk, float *values)
 {
     for (uint32_t k = 0; k < l->batch; k++)
         put_sample(l, DATA_TRAIN, shard_walk_next(walk), k);
-    return model_loss(l->net, values, l->input, l->target, l->batch, l->gradient, NULL);
+    double loss = model_loss(l->net, values, l->input, l->target, l->batch, l->gradient, NULL);
+    model_track(l->net, values);
+    return loss;
 }
 
 void learner_apply(struct learner *l, uint64_t step, float *values)
 {
     const struct optimizer *o = &l->optimizer;
     float *gradient = l->gradient;
-    size_t n = model_params(l->net);
-    float scale = o->clip_norm > 0 ? optimizer_clip(o, optimizer_energy(gradient, n)) : 1;
-    for (size_t i = 0; scale < 1 && i < n; i++)
+    float scale = o->clip_norm > 0 ? optimizer_clip(o, optimizer_energy(gradient, l->params)) : 1;
+    for (size_t i = 0; scale < 1 && i < l->params; i++)
         gradient[i] *= scale;
-    optimizer_step(o, step, step, values, values + l->tensor[l->tensors - 1].at, gradient, n);
+    optimizer_step(o, step, step, values, values + l->params + l->statistics, gradient, l->params);
 }
 
 double learner_step(struct learner *l, struct shard_walk *walk, uint64_t step, float *values)
@@ -93,7 +110,7 @@ double learner_step(struct learner *l, struct shard_walk *walk, uint64_t step, f
     return loss;
 }
 
-double learner_score(struct learner *l, const float *params)
+double learner_score(struct learner *l, const float *values)
 {
     uint32_t count = l->data->count[DATA_TEST], n;
     uint64_t right = 0;
@@ -103,7 +120,7 @@ double learner_score(struct learner *l, const float *params)
         n = count - at < model_batch(l->net) ? count - at : model_batch(l->net);
         for (uint32_t k = 0; k < n; k++)
             put_sample(l, DATA_TEST, at + k, k);
-        loss += n * model_loss(l->net, params, l->input, l->target, n, NULL, &hits);
+        loss += n * model_loss(l->net, values, l->input, l->target, n, NULL, &hits);
         right += hits;
     }
     return l->data->kind->score(loss / count, right, (uint64_t)count * l->data->targets);

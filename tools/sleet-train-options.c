@@ -14,7 +14,8 @@
     X(O_EPOCHS, "epochs", "N", "passes over the training samples, all nodes together (2)")  \
     X(O_STEPS, "steps", "N", "a node's steps in all, instead of --epochs")                  \
     X(O_BATCH, "batch", "N", "samples of a node's step (64; charlm 16)")                    \
-    X(O_MODEL, "model", "M", "mlp, cnn or charlm, which learns a text (mlp)")               \
+    X(O_MODEL, "model", "M", "mlp, cnn, cnn-bn (with BatchNorm), or charlm, which learns a text (mlp)") \
+    X(O_STATISTICS, "bn-stats", "S", "cnn-bn: running statistics are of all nodes (average) or each its own (local) (average)") \
     X(O_HIDDEN, "hidden", "N,...", "widths of the dense hidden layers, 0 for none (64; charlm: its width, 96)") \
     X(O_OPTIMIZER, "optimizer", "O", "sgd or adamw (sgd; charlm adamw)")                    \
     X(O_LR, "lr", "X", "peak learning rate (sgd 0.1, adamw 0.001; charlm 0.003)")           \
@@ -175,6 +176,7 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_BETA2: return real(v, 0, 0.999999, &o->optimizer.beta2);
     case O_CLIP_NORM: return real(v, 0, 1e30, &o->optimizer.clip_norm);
     case O_REFRESH: o->refresh = true; return true;
+    case O_STATISTICS: return pick(v, "local", "average", &o->local_statistics);
     case O_DECAY: return real(v, 0, 1, &o->optimizer.weight_decay);
     case O_SCHEDULE:
         if (!pick(v, "cosine", "linear", &first))
@@ -299,6 +301,8 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
         return usage_error("unexpected argument ", argv[optind]);
     if (o->epochs && o->steps)
         return usage_error("--epochs and --steps both say how long to train: give one", "");
+    if (o->local_statistics && o->model != &model_cnn_bn)
+        return usage_error("--bn-stats is for --model cnn-bn: no other keeps statistics", "");
     fill_in(o);
     if (!from_launcher(o))
         return usage_error("SLEET_NODE and SLEET_NODES do not name a shard", "");

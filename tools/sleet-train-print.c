@@ -157,6 +157,8 @@ static void print_done_json(const struct train_print *p, const struct train_done
            (unsigned long long)t->stalled);
     if (sim_nodes)
         printf(",\"nodes\":%u,\"final_%s\":%.4f", sim_nodes, metric, d->final_score);
+    if (sim_nodes && d->mean_statistics >= 0)
+        printf(",\"mean_statistics_%s\":%.4f", metric, d->mean_statistics);
     puts("}");
     fflush(stdout);
 }
@@ -173,6 +175,9 @@ void train_print_done(struct train_print *p, const struct train_done *d, uint32_
     printf("done: %llu steps in %.1f s; test %s %s %.*f%s, averaged model %.*f%s",
            (unsigned long long)t->steps, d->seconds, k->text, sim_nodes ? "worst node" : "this node",
            k->digits, k->scale * d->score, k->unit, k->digits, k->scale * d->averaged_score, k->unit);
+    if (sim_nodes && d->mean_statistics >= 0)
+        printf(", worst node with the mean of all statistics %.*f%s", k->digits,
+               k->scale * d->mean_statistics, k->unit);
     if (sim_nodes)
         printf(" (mean of the last 5), at the end %.*f%s", k->digits, k->scale * d->final_score, k->unit);
     if (t->rounds > 0)

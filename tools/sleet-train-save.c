@@ -37,6 +37,8 @@ static void settings(const struct train_state *s, struct lines *t)
          (unsigned long long)data->kind->checksum(data));
     line(t, "shards = %s\n", o->shards_text);
     line(t, "shard = %u/%u\n", s->shard, s->shards);
+    if (s->learner->statistics)
+        line(t, "bn-stats = %s\n", o->local_statistics ? "local" : "average");
     line(t, "seed = %llu\n", (unsigned long long)o->seed);
     line(t, "batch = %u\n", o->batch);
     line(t, "epochs = %u\n", o->epochs);

@@ -16,8 +16,9 @@ struct simulation {
     struct shard_split split;
     struct shard_walk walk[SLEET_GROUP_MAX];
     cluster *cluster;
-    size_t params;
-    float *mean;                       /* the averaged model */
+    float *values[SLEET_GROUP_MAX]; /* of each node */
+    float *mean;                    /* the averaged model with its statistics */
+    float *mixed;                   /* a node's with the mean statistics */
     struct train_done done;
     struct train_tally *tally; /* the one in `done` */
     double started;
@@ -49,18 +50,22 @@ static int prepare(struct simulation *s, const struct dataset *data)
     if (why)
         return train_fail(&s->print, "%s", why);
     s->print = train_print_of(o, &s->learner);
-    s->params = model_params(s->learner.net);
     for (uint32_t i = 0; i < s->learner.tensors; i++)
         counts[i] = s->learner.tensor[i].count;
-    s->mean = malloc(s->params * sizeof(float));
+    size_t of_model = s->learner.params + s->learner.statistics;
+    s->mean = malloc(of_model * sizeof(float));
+    s->mixed = malloc(of_model * sizeof(float));
     struct sim_config config = network(o);
     s->cluster = cluster_new(&config, counts, s->learner.tensors);
-    if (!s->mean || !s->cluster ||
+    if (!s->mean || !s->mixed || !s->cluster ||
         !data_split(data, o->shards, o->sim, o->seed, &s->split))
         return train_fail(&s->print, "out of memory");
     for (uint32_t i = 0; i < o->sim; i++) {
         s->walk[i] = shard_walk_of(&s->split, i, o->seed);
-        learner_init(&s->learner, o->seed, cluster_values(s->cluster, i));
+        s->values[i] = malloc(s->learner.elements * sizeof(float));
+        if (!s->values[i])
+            return train_fail(&s->print, "out of memory");
+        learner_init(&s->learner, o->seed, s->values[i]);
     }
     if (o->average)
         cluster_idle(s->cluster, MEETING);
@@ -77,7 +82,7 @@ static struct train_state state_of(struct simulation *s)
                                 .shards = s->o->sim,
                                 .tally = s->tally,
                                 .walk = &s->walk[0],
-                                .values = cluster_values(s->cluster, 0)};
+                                .values = s->values[0]};
 }
 
 /* The nodes whose models count: a liar's own is its own affair. */
@@ -89,15 +94,15 @@ static uint32_t honest(const struct simulation *s)
 /* What the last node sends instead of its values; it goes on from an honest node's result. */
 static void lie(struct simulation *s)
 {
-    float *values = cluster_values(s->cluster, s->o->sim - 1);
-    for (size_t k = 0; k < s->learner.elements; k++)
-        values[k] *= (float)s->o->lie;
+    float *tensors = cluster_values(s->cluster, s->o->sim - 1);
+    for (size_t k = 0; k < cluster_elements(s->cluster); k++)
+        tensors[k] *= (float)s->o->lie;
 }
 
 static void come_clean(struct simulation *s)
 {
     memcpy(cluster_values(s->cluster, s->o->sim - 1), cluster_values(s->cluster, 0),
-           s->learner.elements * sizeof(float));
+           cluster_elements(s->cluster) * sizeof(float));
 }
 
 /* A round of all nodes; the mean coverage, below 0 when a report is overdue. */
@@ -107,6 +112,8 @@ static double average(struct simulation *s, bool exact, double *wait)
                                    .exact = exact,
                                    .deadline_ns = exact ? 0 : (int64_t)(s->o->deadline * 1e9)};
     double sum = 0;
+    for (uint32_t i = 0; i < s->o->sim; i++)
+        learner_pack(&s->learner, s->values[i], cluster_values(s->cluster, i));
     if (s->o->lie != 1)
         lie(s);
     if (!cluster_round(s->cluster, &options))
@@ -114,6 +121,7 @@ static double average(struct simulation *s, bool exact, double *wait)
     if (s->o->lie != 1)
         come_clean(s);
     for (uint32_t i = 0; i < s->o->sim; i++) {
+        learner_unpack(&s->learner, cluster_values(s->cluster, i), s->values[i]);
         const struct cluster_report *r = cluster_report(s->cluster, i);
         if (r->error)
             return -1;
@@ -127,20 +135,38 @@ static double average(struct simulation *s, bool exact, double *wait)
 
 static double averaged_score(struct simulation *s)
 {
-    for (size_t k = 0; k < s->params; k++) {
+    for (size_t k = 0; k < s->learner.params + s->learner.statistics; k++) {
         double sum = 0;
         for (uint32_t i = 0; i < honest(s); i++)
-            sum += (double)cluster_values(s->cluster, i)[k];
+            sum += (double)s->values[i][k];
         s->mean[k] = (float)(sum / honest(s));
     }
     return learner_score(&s->learner, s->mean);
 }
 
+/* Where nodes keep statistics of their own, it is shown beside what their mean would give. */
+static bool beside(const struct simulation *s)
+{
+    return s->learner.statistics && s->o->local_statistics;
+}
+
+/* Node i's model with the mean of all nodes' statistics, which averaged_score() left. */
+static double mixed_score(struct simulation *s, uint32_t i)
+{
+    const struct learner *l = &s->learner;
+    memcpy(s->mixed, s->values[i], l->params * sizeof(float));
+    memcpy(s->mixed + l->params, s->mean + l->params, l->statistics * sizeof(float));
+    return learner_score(&s->learner, s->mixed);
+}
+
 static void evaluate(struct simulation *s)
 {
-    for (uint32_t i = 0; i < honest(s); i++)
-        s->tally->score[i] += learner_score(&s->learner, cluster_values(s->cluster, i));
     s->tally->averaged += averaged_score(s);
+    for (uint32_t i = 0; i < honest(s); i++) {
+        s->tally->score[i] += learner_score(&s->learner, s->values[i]);
+        if (beside(s))
+            s->tally->mean_statistics[i] += mixed_score(s, i);
+    }
     s->tally->evaluations++;
 }
 
@@ -158,7 +184,7 @@ static double local_steps(struct simulation *s, uint64_t step)
 {
     double sum = 0;
     for (uint32_t i = 0; i < s->o->sim; i++)
-        sum += learner_step(&s->learner, &s->walk[i], step, cluster_values(s->cluster, i));
+        sum += learner_step(&s->learner, &s->walk[i], step, s->values[i]);
     return sum / s->o->sim;
 }
 
@@ -205,15 +231,20 @@ static int train(struct simulation *s, uint64_t from)
     return EXIT_OK;
 }
 
+/* The worst node's mean of the sums. */
+static double worst(const struct simulation *s, const double *sum)
+{
+    double w = sum[0];
+    for (uint32_t i = 1; i < honest(s); i++)
+        w = s->print.data->less_is_better ? fmax(w, sum[i]) : fmin(w, sum[i]);
+    return w / s->tally->evaluations;
+}
+
 static int finish(struct simulation *s)
 {
     double wait = 0;
-    s->done.score = s->tally->score[0] / s->tally->evaluations;
-    for (uint32_t i = 1; i < honest(s); i++) {
-        double score = s->tally->score[i] / s->tally->evaluations;
-        if (s->print.data->less_is_better ? score > s->done.score : score < s->done.score)
-            s->done.score = score;
-    }
+    s->done.score = worst(s, s->tally->score);
+    s->done.mean_statistics = beside(s) ? worst(s, s->tally->mean_statistics) : -1;
     s->done.averaged_score = s->tally->averaged / s->tally->evaluations;
     if (s->o->average && average(s, true, &wait) < 0)
         return train_fail(&s->print, "a node's last round failed");
@@ -246,7 +277,10 @@ int train_sim(const struct train_options *o, const struct dataset *data)
         cluster_free(s->cluster);
     learner_close(&s->learner);
     shard_free(&s->split);
+    for (uint32_t i = 0; i < o->sim; i++)
+        free(s->values[i]);
     free(s->mean);
+    free(s->mixed);
     free(s);
     return status;
 }

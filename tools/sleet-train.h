@@ -29,6 +29,7 @@ struct train_options {
     uint32_t shard, shard_count; /* this node's, from 0 */
     bool average;
     bool refresh; /* of the moments: SLEET_F32_STATE */
+    bool local_statistics; /* the model's statistics stay with their node */
     uint32_t min_nodes;
     double min_wait, deadline; /* seconds; deadline 0: the library's default */
     uint32_t evaluate;         /* test every so many steps; 0: once an epoch */
@@ -52,8 +53,8 @@ int train_options_parse(struct train_options *out, int argc, char **argv);
 
 /* ---- one learner (sleet-train-learn.c) ---------------------------------- */
 
-/* Tensors of a node: parameters, moments. */
-#define TENSORS_MAX 2
+/* Tensors that nodes average: parameters, statistics, moments. */
+#define TENSORS_MAX 3
 
 /* Where a tensor lies in a node's values. */
 struct train_tensor {
@@ -63,7 +64,7 @@ struct train_tensor {
 };
 
 /* Working memory for steps and tests, shared by learners that take turns.  What each learner has of
- * its own is one vector, its values: the tensors one after another, the parameters first. */
+ * its own is one vector, its values: parameters, statistics (both as the model wants them), moments. */
 struct learner {
     const struct dataset *data; /* borrowed */
     model *net;
@@ -76,7 +77,7 @@ struct learner {
     uint64_t steps_per_epoch; /* at least 1 */
     struct train_tensor tensor[TENSORS_MAX];
     uint32_t tensors;
-    size_t elements; /* of a node's values */
+    size_t params, statistics, elements; /* of a node's values; elements: in all */
 };
 
 /* For one of `nodes` that share the samples.  NULL, or what is wrong: out of memory, or inputs that the
@@ -86,14 +87,17 @@ const char *learner_open(struct learner *, const struct train_options *, const s
 void learner_close(struct learner *);
 /* The values at the start. */
 void learner_init(const struct learner *, uint64_t seed, float *values);
-/* The loss on the walk's next batch; its gradient is in learner.gradient. */
-double learner_gradient(struct learner *, struct shard_walk *, const float *values);
+/* The loss on the walk's next batch; its gradient is in learner.gradient, its statistics in `values`. */
+double learner_gradient(struct learner *, struct shard_walk *, float *values);
 /* The optimizer's step with learner.gradient, which it clips. */
 void learner_apply(struct learner *, uint64_t step, float *values);
 /* Both: a local step; the loss before it. */
 double learner_step(struct learner *, struct shard_walk *, uint64_t step, float *values);
 /* The data's metric on the test samples. */
-double learner_score(struct learner *, const float *params);
+double learner_score(struct learner *, const float *values);
+/* Copy the tensors from a node's values, one after another; and back. */
+void learner_pack(const struct learner *, const float *values, float *tensors);
+void learner_unpack(const struct learner *, const float *tensors, float *values);
 
 /* ---- what is printed (sleet-train-print.c) ------------------------------ */
 
@@ -124,6 +128,7 @@ struct train_tally {
     double loss_sum, loss_count; /* of the epoch */
     /* simulation: evaluations and the sums of their scores */
     double evaluations, averaged, score[NODES_MAX];
+    double mean_statistics[NODES_MAX]; /* with --bn-stats local: the same with the mean of all statistics */
 };
 
 struct train_done {
@@ -131,6 +136,7 @@ struct train_done {
     double score;          /* this node; simulation: worst node, mean of the last 5 */
     double averaged_score; /* averaged model; simulation: mean of the last 5 */
     double final_score;    /* simulation: after the exact last round */
+    double mean_statistics; /* likewise, with --bn-stats local; else below 0 */
     double seconds;
 };
 

@@ -182,8 +182,10 @@ static void block_backward(struct charlm *m, const struct block *b, const float 
     norm_backward(&b->before_attention, params, b->in, n, b->in_moment, branch, gradient, m->delta);
 }
 
-static const float *charlm_forward(model *base, const float *params, const float *x, uint32_t samples)
+static const float *charlm_forward(model *base, const float *params, const float *x, uint32_t samples,
+                                   bool train)
 {
+    (void)train;
     struct charlm *m = charlm_of(base);
     uint32_t n = samples * m->context;
     for (uint32_t i = 0; i < n; i++) {

@@ -1,66 +1,49 @@
-/* cnn.c - two stages of 3 x 3 convolution, 2 x 2 max-pool and ReLU, then an MLP.
+/* cnn.c - two stages of 3 x 3 convolution, 2 x 2 max-pool and ReLU, then an MLP; as `cnn-bn` with batch
+ * normalisation behind each convolution, in the place of its biases.
  *
- * An image becomes a matrix (im2col: one row a pixel, one column a value under the
- * kernel), so that convolution is a product with the weights.  Values lie pixel by
- * pixel, channels innermost.  Parameters: of each stage the weights, (row, column,
- * channel) x outputs row-major, then the biases; then those of the MLP. */
-#include "base/rng.h"
+ * Parameters: of each stage those of the convolution and of the normalisation, then those of the MLP;
+ * then the statistics, the running mean and variance of each stage. */
+#include "train/conv.h"
+#include "train/layer.h"
 #include "train/model.h"
-#include <cblas.h>
-#include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define STAGES 2
-#define KERNEL 3
-#define POOL 2
 
 static const uint32_t channels[STAGES] = {8, 16};
 
 struct stage {
-    uint32_t rows, columns, in, out; /* pixels of the input, channels */
-    size_t weight, bias;             /* where they start */
-    float *pooled;                   /* outputs, batch samples */
-    uint32_t *from;                  /* for each output the place of the maximum in its sample */
+    struct conv conv;
+    struct batchnorm norm; /* cnn-bn */
+    float *raw;            /* outputs of the convolution, batch samples */
+    float *unit;           /* those normalised; cnn: the same array */
+    float *moment;         /* of the batch, cnn-bn */
+    float *pooled;         /* outputs of the stage, batch samples */
+    uint32_t *from;        /* for each of those the place of the maximum in its sample */
+    float *delta;          /* gradients at the stage's outputs, batch samples */
 };
 
 struct cnn {
     model base;
+    bool normal; /* cnn-bn */
+    uint32_t samples; /* of the last batch to learn from */
     struct stage stage[STAGES];
-    model *head;          /* the MLP, its parameters last */
-    size_t head_at;       /* where they start */
-    float *columns;       /* im2col of one sample, and its gradient */
-    float *pixels;        /* outputs of one sample before the pool, and their gradient */
-    float *delta[STAGES]; /* gradients at the stages' outputs, batch samples */
+    model *head;    /* the MLP */
+    size_t head_at; /* where its parameters start */
+    float *room;    /* of a convolution */
+    float *raw_delta; /* gradients at the outputs of a stage's convolution, batch samples */
 };
 
 static struct cnn *cnn_of(model *m)
 {
     return (struct cnn *)m;
 }
-static const struct cnn *cnn_of_const(const model *m)
-{
-    return (const struct cnn *)m;
-}
-
-static size_t in_size(const struct stage *s)
-{
-    return (size_t)s->rows * s->columns * s->in;
-}
-static size_t out_size(const struct stage *s)
-{
-    return (size_t)(s->rows / POOL) * (s->columns / POOL) * s->out;
-}
-static size_t patch_size(const struct stage *s)
-{
-    return (size_t)KERNEL * KERNEL * s->in;
-}
 
 static const char *cnn_refuse(const struct model_shape *s)
 {
-    uint32_t least = 1u << STAGES; /* POOL to the power of STAGES */
+    uint32_t least = 1u << STAGES; /* CONV_POOL to the power of STAGES */
     return s->rows < least || s->columns < least ? "the cnn needs images of at least 4 x 4 pixels"
                                                  : NULL;
 }
@@ -69,209 +52,183 @@ static void cnn_close(model *base)
 {
     struct cnn *m = cnn_of(base);
     for (int i = 0; i < STAGES; i++) {
-        free(m->stage[i].pooled);
-        free(m->stage[i].from);
-        free(m->delta[i]);
+        struct stage *g = &m->stage[i];
+        if (g->unit != g->raw)
+            free(g->unit);
+        free(g->raw);
+        free(g->moment);
+        free(g->pooled);
+        free(g->from);
+        free(g->delta);
     }
     model_free(m->head);
-    free(m->columns);
-    free(m->pixels);
+    free(m->room);
+    free(m->raw_delta);
     free(m);
+}
+
+/* A stage's memory; false when out of it. */
+static bool allocate(struct stage *g, bool normal, size_t batch)
+{
+    size_t raw = batch * conv_out(&g->conv), pooled = batch * conv_pooled(&g->conv);
+    g->raw = malloc(raw * sizeof(float));
+    g->unit = normal ? malloc(raw * sizeof(float)) : g->raw;
+    g->moment = malloc(3 * (size_t)g->conv.out * sizeof(float));
+    g->pooled = malloc(pooled * sizeof(float));
+    g->from = malloc(pooled * sizeof *g->from);
+    g->delta = malloc(pooled * sizeof(float));
+    return g->raw && g->unit && g->moment && g->pooled && g->from && g->delta;
 }
 
 /* Stages and head with their memory; false when out of it. */
 static bool build(struct cnn *m, const struct model_shape *s)
 {
-    uint32_t rows = s->rows, columns = s->columns, in = 1;
-    size_t most_columns = 0, most_pixels = 0;
+    struct model_shape head = *s;
+    uint32_t in = 1;
+    size_t room = 0, most = 0, *params = &m->base.params;
     for (int i = 0; i < STAGES; i++) {
         struct stage *g = &m->stage[i];
-        *g = (struct stage){.rows = rows, .columns = columns, .in = in, .out = channels[i]};
-        size_t pixels = (size_t)rows * columns, outputs = s->batch * out_size(g);
-        g->weight = m->base.params;
-        g->bias = g->weight + patch_size(g) * g->out;
-        m->base.params = g->bias + g->out;
-        g->pooled = malloc(outputs * sizeof(float));
-        g->from = malloc(outputs * sizeof *g->from);
-        m->delta[i] = malloc(outputs * sizeof(float));
-        if (!g->pooled || !g->from || !m->delta[i])
+        g->conv = conv_at(params, head.rows, head.columns, in, channels[i], !m->normal);
+        if (m->normal)
+            g->norm = batchnorm_at(params, channels[i]);
+        if (!allocate(g, m->normal, s->batch))
             return false;
-        if (pixels * patch_size(g) > most_columns)
-            most_columns = pixels * patch_size(g);
-        if (pixels * g->out > most_pixels)
-            most_pixels = pixels * g->out;
-        rows /= POOL;
-        columns /= POOL;
-        in = g->out;
+        room = conv_room(&g->conv) > room ? conv_room(&g->conv) : room;
+        most = conv_out(&g->conv) > most ? conv_out(&g->conv) : most;
+        head.rows /= CONV_POOL;
+        head.columns /= CONV_POOL;
+        in = channels[i];
     }
-    struct model_shape head = *s;
     const char *why;
+    head.columns *= head.rows * in;
     head.rows = 1;
-    head.columns = (uint32_t)out_size(&m->stage[STAGES - 1]);
     m->head = model_new(&model_mlp, &head, &why);
-    m->columns = malloc(most_columns * sizeof(float));
-    m->pixels = malloc(most_pixels * sizeof(float));
-    return m->head && m->columns && m->pixels;
+    m->room = malloc(room * sizeof(float));
+    m->raw_delta = malloc(s->batch * most * sizeof(float));
+    return m->head && m->room && m->raw_delta;
 }
 
-static model *cnn_open(const struct model_shape *s)
+static model *open_kind(const struct model_shape *s, bool normal)
 {
     struct cnn *m = calloc(1, sizeof *m);
     if (!m)
         return NULL;
+    m->normal = normal;
     if (!build(m, s)) {
         cnn_close(&m->base);
         return NULL;
     }
     m->head_at = m->base.params;
     m->base.params += model_params(m->head);
+    size_t end = m->base.params;
+    for (int i = 0; normal && i < STAGES; i++)
+        batchnorm_keep(&m->stage[i].norm, &end);
+    m->base.statistics = end - m->base.params;
     m->base.classes = s->classes;
     m->base.batch = s->batch;
     return &m->base;
 }
 
+static model *cnn_open(const struct model_shape *s)
+{
+    return open_kind(s, false);
+}
+static model *cnn_bn_open(const struct model_shape *s)
+{
+    return open_kind(s, true);
+}
+
 static void cnn_init(const model *base, float *params, uint64_t seed)
 {
-    const struct cnn *m = cnn_of_const(base);
+    const struct cnn *m = (const struct cnn *)base;
     sleet_rng rng = {mix64(seed ^ 0x636e6e2d696e6974u)};
     for (int i = 0; i < STAGES; i++) {
-        const struct stage *g = &m->stage[i];
-        double bound = sqrt(6.0 / (double)patch_size(g));
-        for (size_t k = g->weight; k < g->bias; k++)
-            params[k] = (float)((2 * rng_double(&rng) - 1) * bound);
-        memset(params + g->bias, 0, g->out * sizeof *params);
+        conv_init(&m->stage[i].conv, params, &rng);
+        if (m->normal)
+            batchnorm_init(&m->stage[i].norm, params);
     }
     model_init(m->head, params + m->head_at, seed);
 }
 
-/* ---- one sample through one stage ------------------------------------------------ */
-
-/* One row a pixel: the values under the kernel around it, 0 outside the image. */
-static void unfold(const struct stage *g, const float *x, float *columns)
-{
-    size_t bytes = g->in * sizeof(float);
-    for (uint32_t r = 0; r < g->rows; r++)
-        for (uint32_t c = 0; c < g->columns; c++)
-            for (uint32_t k = 0; k < KERNEL * KERNEL; k++, columns += g->in) {
-                uint32_t y = r + k / KERNEL - 1, z = c + k % KERNEL - 1; /* 0 - 1 wraps: outside */
-                if (y < g->rows && z < g->columns)
-                    memcpy(columns, x + ((size_t)y * g->columns + z) * g->in, bytes);
-                else
-                    memset(columns, 0, bytes);
-            }
-}
-
-/* The gradient at the image from that at the columns. */
-static void fold(const struct stage *g, const float *columns, float *x_delta)
-{
-    memset(x_delta, 0, in_size(g) * sizeof *x_delta);
-    for (uint32_t r = 0; r < g->rows; r++)
-        for (uint32_t c = 0; c < g->columns; c++)
-            for (uint32_t k = 0; k < KERNEL * KERNEL; k++, columns += g->in) {
-                uint32_t y = r + k / KERNEL - 1, z = c + k % KERNEL - 1;
-                if (y >= g->rows || z >= g->columns)
-                    continue;
-                float *to = x_delta + ((size_t)y * g->columns + z) * g->in;
-                for (uint32_t i = 0; i < g->in; i++)
-                    to[i] += columns[i];
-            }
-}
-
-/* The maximum of each 2 x 2 pixels, not below 0; pixels beyond an even edge are left out. */
-static void pool(const struct stage *g, const float *pixels, float *pooled, uint32_t *from)
-{
-    for (uint32_t r = 0; r + POOL <= g->rows; r += POOL)
-        for (uint32_t c = 0; c + POOL <= g->columns; c += POOL)
-            for (uint32_t o = 0; o < g->out; o++, pooled++, from++) {
-                uint32_t first = (r * g->columns + c) * g->out + o;
-                uint32_t below = first + g->columns * g->out;
-                const uint32_t others[] = {first + g->out, below, below + g->out};
-                *from = first;
-                for (int k = 0; k < 3; k++)
-                    if (pixels[others[k]] > pixels[*from] || isnan(pixels[others[k]]))
-                        *from = others[k];
-                float best = pixels[*from];
-                *pooled = best < 0 ? 0 : best; /* a NaN stays one */
-            }
-}
-
-static void stage_forward(struct cnn *m, struct stage *g, const float *params, const float *x,
-                          uint32_t sample)
-{
-    size_t pixels = (size_t)g->rows * g->columns, at = sample * out_size(g);
-    int patch = (int)patch_size(g), out = (int)g->out;
-    unfold(g, x, m->columns);
-    for (size_t i = 0; i < pixels; i++)
-        memcpy(m->pixels + i * g->out, params + g->bias, g->out * sizeof(float));
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)pixels, out, patch, 1.0f,
-                m->columns, patch, params + g->weight, out, 1.0f, m->pixels, out);
-    pool(g, m->pixels, g->pooled + at, g->from + at);
-}
-
-/* Adds to the stage's gradient; overwrites `x_delta` unless it is NULL. */
-static void stage_backward(struct cnn *m, const struct stage *g, const float *params,
-                           const float *x, uint32_t sample, const float *delta, float *gradient,
-                           float *x_delta)
-{
-    size_t pixels = (size_t)g->rows * g->columns, n = out_size(g), at = sample * n;
-    int patch = (int)patch_size(g), out = (int)g->out;
-    float *bias = gradient + g->bias;
-    memset(m->pixels, 0, pixels * g->out * sizeof(float));
-    for (size_t i = 0; i < n; i++) {
-        if (g->pooled[at + i] <= 0)
-            continue;
-        m->pixels[g->from[at + i]] = delta[i];
-        bias[i % g->out] += delta[i];
-    }
-    unfold(g, x, m->columns);
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, patch, out, (int)pixels, 1.0f, m->columns,
-                patch, m->pixels, out, 1.0f, gradient + g->weight, out);
-    if (!x_delta)
-        return;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)pixels, patch, out, 1.0f, m->pixels,
-                out, params + g->weight, out, 0.0f, m->columns, patch);
-    fold(g, m->columns, x_delta);
-}
-
 /* ---- a batch --------------------------------------------------------------------- */
 
-static const float *cnn_forward(model *base, const float *params, const float *x, uint32_t n)
+static size_t pixels_of(const struct conv *c)
+{
+    return (size_t)c->rows * c->columns;
+}
+
+static const float *cnn_forward(model *base, const float *params, const float *x, uint32_t n, bool train)
 {
     struct cnn *m = cnn_of(base);
+    if (train)
+        m->samples = n;
     for (int i = 0; i < STAGES; i++) {
         struct stage *g = &m->stage[i];
+        const struct conv *c = &g->conv;
+        size_t in = conv_in(c), out = conv_out(c), pooled = conv_pooled(c);
         for (uint32_t k = 0; k < n; k++)
-            stage_forward(m, g, params, x + k * in_size(g), k);
+            conv_forward(c, params, x + k * in, m->room, g->raw + k * out);
+        if (m->normal)
+            batchnorm_forward(&g->norm, params, g->raw, n * pixels_of(c), train, g->moment, g->unit);
+        for (uint32_t k = 0; k < n; k++)
+            pool_forward(c, g->unit + k * out, g->pooled + k * pooled, g->from + k * pooled);
         x = g->pooled;
     }
-    return m->head->kind->forward(m->head, params + m->head_at, x, n);
+    return m->head->kind->forward(m->head, params + m->head_at, x, n, train);
 }
 
 static void cnn_backward(model *base, const float *params, const float *x, uint32_t n,
                          const float *delta, float *gradient, float *x_delta)
 {
     struct cnn *m = cnn_of(base);
+    const struct stage *last = &m->stage[STAGES - 1];
     memset(gradient, 0, m->head_at * sizeof *gradient);
-    m->head->kind->backward(m->head, params + m->head_at, m->stage[STAGES - 1].pooled, n, delta,
-                            gradient + m->head_at, m->delta[STAGES - 1]);
+    m->head->kind->backward(m->head, params + m->head_at, last->pooled, n, delta,
+                            gradient + m->head_at, last->delta);
     for (int i = STAGES; i-- > 0;) {
         const struct stage *g = &m->stage[i];
+        const struct conv *c = &g->conv;
         const float *input = i ? m->stage[i - 1].pooled : x;
-        float *in_delta = i ? m->delta[i - 1] : x_delta;
+        float *in_delta = i ? m->stage[i - 1].delta : x_delta;
+        size_t in = conv_in(c), out = conv_out(c), pooled = conv_pooled(c);
         for (uint32_t k = 0; k < n; k++)
-            stage_backward(m, g, params, input + k * in_size(g), k, m->delta[i] + k * out_size(g),
-                           gradient, in_delta ? in_delta + k * in_size(g) : NULL);
+            pool_backward(c, g->pooled + k * pooled, g->from + k * pooled, g->delta + k * pooled,
+                          m->raw_delta + k * out);
+        if (m->normal)
+            batchnorm_backward(&g->norm, params, g->raw, n * pixels_of(c), g->moment, m->raw_delta,
+                               gradient);
+        for (uint32_t k = 0; k < n; k++)
+            conv_backward(c, params, input + k * in, m->raw_delta + k * out, m->room, gradient,
+                          in_delta ? in_delta + k * in : NULL);
     }
+}
+
+static void cnn_track(const model *base, float *params)
+{
+    const struct cnn *m = (const struct cnn *)base;
+    for (int i = 0; i < STAGES; i++) {
+        const struct stage *g = &m->stage[i];
+        batchnorm_track(&g->norm, g->moment, m->samples * pixels_of(&g->conv), params);
+    }
+}
+
+static void title(const char *kind, const struct model_shape *s, char out[static MODEL_TITLE_MAX])
+{
+    int len = snprintf(out, MODEL_TITLE_MAX, "%s %ux%u", kind, s->rows, s->columns);
+    for (int i = 0; i < STAGES; i++)
+        len += snprintf(out + len, MODEL_TITLE_MAX - (size_t)len, "-%uc%d", channels[i], CONV_KERNEL);
+    for (uint32_t i = 0; i < s->hidden_count; i++)
+        len += snprintf(out + len, MODEL_TITLE_MAX - (size_t)len, "-%u", s->hidden[i]);
+    snprintf(out + len, MODEL_TITLE_MAX - (size_t)len, "-%u", s->classes);
 }
 
 static void cnn_title(const struct model_shape *s, char out[static MODEL_TITLE_MAX])
 {
-    int len = snprintf(out, MODEL_TITLE_MAX, "CNN %ux%u", s->rows, s->columns);
-    for (int i = 0; i < STAGES; i++)
-        len += snprintf(out + len, MODEL_TITLE_MAX - (size_t)len, "-%uc%d", channels[i], KERNEL);
-    for (uint32_t i = 0; i < s->hidden_count; i++)
-        len += snprintf(out + len, MODEL_TITLE_MAX - (size_t)len, "-%u", s->hidden[i]);
-    snprintf(out + len, MODEL_TITLE_MAX - (size_t)len, "-%u", s->classes);
+    title("CNN", s, out);
+}
+static void cnn_bn_title(const struct model_shape *s, char out[static MODEL_TITLE_MAX])
+{
+    title("CNN with BatchNorm", s, out);
 }
 
 const struct model_kind model_cnn = {.refuse = cnn_refuse,
@@ -281,3 +238,12 @@ const struct model_kind model_cnn = {.refuse = cnn_refuse,
                                      .forward = cnn_forward,
                                      .backward = cnn_backward,
                                      .title = cnn_title};
+
+const struct model_kind model_cnn_bn = {.refuse = cnn_refuse,
+                                        .open = cnn_bn_open,
+                                        .close = cnn_close,
+                                        .init = cnn_init,
+                                        .forward = cnn_forward,
+                                        .backward = cnn_backward,
+                                        .track = cnn_track,
+                                        .title = cnn_bn_title};

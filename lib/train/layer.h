@@ -6,6 +6,7 @@
 #ifndef TRAIN_LAYER_H
 #define TRAIN_LAYER_H
 #include "base/rng.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,6 +44,28 @@ void norm_forward(const struct norm *, const float *params, const float *x, uint
 /* Adds the gradient at x to x_delta. */
 void norm_backward(const struct norm *, const float *params, const float *x, uint32_t n,
                    const float *moment, const float *delta, float *gradient, float *x_delta);
+
+/* Batch normalisation (Ioffe and Szegedy 2015): each column to mean 0 and variance 1 over the batch's
+ * `n` rows, then times a gain and plus a bias.  Where nothing is learnt, the running mean and variance
+ * stand in for the batch's: statistics, which no gradient moves. */
+struct batchnorm {
+    uint32_t width;
+    size_t gain, bias, mean, variance;
+};
+
+struct batchnorm batchnorm_at(size_t *params, uint32_t width);
+/* The statistics start at *statistics of the same vector, which is moved behind them. */
+void batchnorm_keep(struct batchnorm *, size_t *statistics);
+void batchnorm_init(const struct batchnorm *, float *params);
+/* batch: 3 width floats, mean, variance and 1 / standard deviation: the batch's to learn, else the
+ * running ones. */
+void batchnorm_forward(const struct batchnorm *, const float *params, const float *x, size_t n,
+                       bool train, float *batch, float *y);
+/* A tenth of the running statistics becomes those of the batch that forward() learnt from. */
+void batchnorm_track(const struct batchnorm *, const float *batch, size_t n, float *params);
+/* After forward() to learn; delta: the gradient at y becomes that at x. */
+void batchnorm_backward(const struct batchnorm *, const float *params, const float *x, size_t n,
+                        const float *batch, float *delta, float *gradient);
 
 /* Causal attention (Vaswani et al. 2017): in each sample of `context` rows, a row takes the mean of its
  * own and earlier rows' values, weighted by its query times their keys, head by head. */

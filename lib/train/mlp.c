@@ -62,8 +62,9 @@ static void mlp_init(const model *base, float *params, uint64_t seed)
         dense_init(&m->layer[l], params, 2, &rng);
 }
 
-static const float *mlp_forward(model *base, const float *params, const float *x, uint32_t n)
+static const float *mlp_forward(model *base, const float *params, const float *x, uint32_t n, bool train)
 {
+    (void)train;
     struct mlp *m = mlp_of(base);
     for (uint32_t l = 0; l < m->layers; l++) {
         dense_forward(&m->layer[l], params, l ? m->out[l - 1] : x, n, m->out[l]);

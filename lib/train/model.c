@@ -66,6 +66,11 @@ size_t model_params(const model *m)
     return m->params;
 }
 
+size_t model_statistics(const model *m)
+{
+    return m->statistics;
+}
+
 uint32_t model_batch(const model *m)
 {
     return m->batch;
@@ -104,9 +109,15 @@ static double softmax(model *m, const float *z, const uint8_t *label, uint32_t n
 double model_loss(model *m, const float *params, const float *x, const uint8_t *label, uint32_t n,
                   float *gradient, uint32_t *correct)
 {
-    const float *z = m->kind->forward(m, params, x, n);
+    const float *z = m->kind->forward(m, params, x, n, gradient != NULL);
     double loss = softmax(m, z, label, n * m->targets, correct);
     if (gradient)
         m->kind->backward(m, params, x, n, m->delta, gradient, NULL);
     return loss;
+}
+
+void model_track(const model *m, float *params)
+{
+    if (m->kind->track)
+        m->kind->track(m, params);
 }

@@ -1,9 +1,10 @@
 /* model.h - the models of the reference trainer behind one interface: classifiers of images,
  * or of the next character at each place of a text, with softmax cross entropy.
  *
- * A model is its shape and its working memory; parameters and gradients are flat
- * vectors of model_params() floats that the caller owns.  A new model is one file
- * that defines a struct model_kind, and one entry of MODEL_MAP. */
+ * A model is its shape and its working memory; parameters and gradients are flat vectors of
+ * model_params() floats that the caller owns.  Some models keep statistics of what they saw, which no
+ * gradient moves: model_statistics() floats behind the parameters.  A new model is one file that
+ * defines a struct model_kind, and one entry of MODEL_MAP. */
 #ifndef TRAIN_MODEL_H
 #define TRAIN_MODEL_H
 #include <stdbool.h>
@@ -16,7 +17,7 @@
 #define MODEL_TITLE_MAX 256
 
 /* X(name as users write it, the kind) */
-#define MODEL_MAP(X) X("mlp", model_mlp) X("cnn", model_cnn) X("charlm", model_charlm)
+#define MODEL_MAP(X) X("mlp", model_mlp) X("cnn", model_cnn) X("cnn-bn", model_cnn_bn) X("charlm", model_charlm)
 
 struct model_shape {
     uint32_t rows, columns;            /* pixels of an image; 1 and characters of a text */
@@ -36,12 +37,16 @@ struct model_kind {
     model *(*open)(const struct model_shape *);
     void (*close)(model *);
     void (*init)(const model *, float *params, uint64_t seed);
-    /* The n x targets x classes outputs before the softmax, valid until the next call. */
-    const float *(*forward)(model *, const float *params, const float *x, uint32_t n);
-    /* After forward() with the same arguments: `delta` is the gradient at the outputs; overwrites
+    /* The n x targets x classes outputs before the softmax, valid until the next call.  `train`: to
+     * learn, by the batch's own statistics; else by those behind the parameters. */
+    const float *(*forward)(model *, const float *params, const float *x, uint32_t n, bool train);
+    /* After forward() to learn, with the same arguments: `delta` is the gradient at the outputs; overwrites
      * `gradient`, and `x_delta`, the gradient at `x`, where that is not NULL. */
     void (*backward)(model *, const float *params, const float *x, uint32_t n, const float *delta,
                      float *gradient, float *x_delta);
+    /* Take the batch of the last forward() to learn into the statistics behind `params`; NULL where the
+     * kind has none. */
+    void (*track)(const model *, float *params);
     /* Kind and layers, "MLP 784-64-10". */
     void (*title)(const struct model_shape *, char out[static MODEL_TITLE_MAX]);
 };
@@ -49,7 +54,7 @@ struct model_kind {
 /* The head that a kind's own structure begins with. */
 struct model {
     const struct model_kind *kind;
-    size_t params;
+    size_t params, statistics;
     uint32_t classes, batch;
     uint32_t targets; /* classes to name in a sample; 0 is 1 */
     float *delta;     /* batch x targets x classes; model_new()'s */
@@ -68,16 +73,19 @@ model *model_new(const struct model_kind *, const struct model_shape *, const ch
 void model_free(model *);
 
 size_t model_params(const model *);
+size_t model_statistics(const model *);
 uint32_t model_batch(const model *);
 
-/* He initialisation: weights uniform with variance 2 / inputs, biases 0.  The
- * same seed gives the same bits. */
+/* He initialisation: weights uniform with variance 2 / inputs, biases 0; statistics of mean 0 and
+ * variance 1.  The same seed gives the same bits. */
 void model_init(const model *, float *params, uint64_t seed);
 
 /* Mean loss of `n` samples (at most model_batch(), > 0), n x rows x columns floats in `x`, n x targets
- * labels.
+ * labels.  With a gradient by the batch's own statistics, else by those behind the parameters.
  * `gradient`, if not NULL, is overwritten with the mean gradient.  `correct`, if
  * not NULL, counts labels whose output is the largest. */
 double model_loss(model *, const float *params, const float *x, const uint8_t *label, uint32_t n,
                   float *gradient, uint32_t *correct);
+/* Take the batch of the last gradient into the statistics behind the parameters. */
+void model_track(const model *, float *params);
 #endif

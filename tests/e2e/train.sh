@@ -42,7 +42,9 @@ learns() {
 
 tasks_case() {
     learns "mlp, adamw" final_accuracy '>' 0.72 --steps 60 --optimizer adamw --lr 0.01 --clip-norm 1
-    learns "charlm" final_bits_per_char '<' 4.6 --steps 40 --model charlm --batch 4 --warm-up 10 --data "$work/text"
+    learns "charlm" final_bits_per_char '<' 5 --steps 40 --model charlm --batch 4 --warm-up 10 --data "$work/text"
+    learns "cnn-bn" final_accuracy '>' 0.6 --steps 40 --limit 1000 --model cnn-bn
+    learns "cnn-bn, own statistics" mean_statistics_accuracy '>' 0.6 --steps 40 --limit 1000 --model cnn-bn --bn-stats local
     train t --model charlm --data "$work/none"
     ok "tasks: no text" ended t 30
     ok "tasks: no text: the sentence says what to do (code $code)" eval \
@@ -57,7 +59,7 @@ tasks_case() {
 
 resume_case() {
     local how what
-    for how in "--average none --epochs 3" "--sim 1 --epochs 3" "--average none --model cnn --epochs 3" \
+    for how in "--average none --epochs 3" "--sim 1 --epochs 3" "--average none --model cnn-bn --epochs 3" \
         "--average none --model charlm --data $work/text --steps 150 --batch 8"; do
         what="resume: ${how//--/}"
         what=${what/"$work/"/}
@@ -126,7 +128,7 @@ refuse_case() {
 # ---- in a job --------------------------------------------------------------------------
 
 job_case() {
-    local i options=(--model cnn --epochs 12 --min-nodes 2 --checkpoint-every 10)
+    local i options=(--model cnn-bn --epochs 12 --min-nodes 2 --checkpoint-every 10)
     host=127.0.0.1
     rm -f "$work"/*.ckpt
     pair --

@@ -20,6 +20,9 @@ static const struct {
     {"cnn",
      {.rows = 8, .columns = 8, .classes = 3, .batch = 3},
      9 * 8 + 8 + 9 * 8 * 16 + 16 + 4 * 16 * 3 + 3},
+    {"cnn-bn",
+     {.rows = 7, .columns = 5, .hidden = {6}, .hidden_count = 1, .classes = 4, .batch = 5},
+     9 * 8 + 16 + 9 * 8 * 16 + 32 + 16 * 6 + 6 + 6 * 4 + 4},
     {"charlm",
      {.rows = 1, .columns = 5, .hidden = {8}, .hidden_count = 1, .classes = 6, .batch = 3},
      6 * 8 + 5 * 8 + 2 * (16 + 8 * 24 + 24 + 64 + 8 + 16 + 8 * 32 + 32 + 32 * 8 + 8) + 16 + 8 * 6 + 6},
@@ -36,7 +39,8 @@ static model *net_open(size_t i)
 
 /* Random samples and parameters, biases included, of a net. */
 struct trial {
-    float *p, *g, *x;
+    float *p, *g, *x; /* parameters with statistics, a gradient, inputs */
+    float *scratch;   /* where the loss is to be of training, as that of a batch normalisation; or NULL */
     uint8_t *label;
     uint32_t samples, inputs, targets;
 };
@@ -46,8 +50,9 @@ static struct trial trial_of(const model *m, const struct model_shape *s)
     struct trial t = {.samples = s->batch, .inputs = s->rows * s->columns, .targets = m->targets};
     sleet_rng rng = {test_seed()};
     size_t n = model_params(m);
-    t.p = malloc(n * sizeof *t.p);
+    t.p = malloc((n + model_statistics(m)) * sizeof *t.p);
     t.g = malloc(n * sizeof *t.g);
+    t.scratch = model_statistics(m) ? malloc(n * sizeof *t.g) : NULL;
     t.x = malloc((size_t)t.samples * t.inputs * sizeof *t.x);
     t.label = malloc((size_t)t.samples * t.targets);
     model_init(m, t.p, test_seed());
@@ -64,6 +69,7 @@ static void trial_free(struct trial *t)
 {
     free(t->p);
     free(t->g);
+    free(t->scratch);
     free(t->x);
     free(t->label);
 }
@@ -73,9 +79,9 @@ static double slope(model *m, const struct trial *t, float *v, float step)
 {
     float keep = *v;
     *v = keep + step;
-    double high = model_loss(m, t->p, t->x, t->label, t->samples, NULL, NULL);
+    double high = model_loss(m, t->p, t->x, t->label, t->samples, t->scratch, NULL);
     *v = keep - step;
-    double low = model_loss(m, t->p, t->x, t->label, t->samples, NULL, NULL);
+    double low = model_loss(m, t->p, t->x, t->label, t->samples, t->scratch, NULL);
     *v = keep;
     return (high - low) / (2.0 * (double)step);
 }
@@ -118,7 +124,7 @@ static void input_gradient_matches_finite_differences(void)
         struct trial t = trial_of(m, &nets[i].shape);
         size_t n = (size_t)t.samples * t.inputs;
         float *x_delta = malloc(n * sizeof *x_delta);
-        model_loss(m, t.p, t.x, t.label, t.samples, NULL, NULL);
+        model_loss(m, t.p, t.x, t.label, t.samples, t.g, NULL);
         m->kind->backward(m, t.p, t.x, t.samples, m->delta, t.g, x_delta);
         CHECK(gradients_apart(m, &t, t.x, x_delta, n) <= 1 + n / 50);
         free(x_delta);
@@ -134,11 +140,12 @@ static void samples_do_not_mix(void)
         model *m = net_open(i);
         REQUIRE(m);
         struct trial t = trial_of(m, &nets[i].shape);
-        double together = model_loss(m, t.p, t.x, t.label, t.samples, t.g, NULL), alone = 0;
+        double together = model_loss(m, t.p, t.x, t.label, t.samples, NULL, NULL), alone = 0;
         for (uint32_t k = 0; k < t.samples; k++)
             alone += model_loss(m, t.p, t.x + (size_t)k * t.inputs, t.label + (size_t)k * t.targets, 1, NULL, NULL);
         CHECK_NEAR(together, alone / t.samples, 1e-5);
         float *again = malloc(nets[i].params * sizeof *again);
+        model_loss(m, t.p, t.x, t.label, t.samples, t.g, NULL);
         model_loss(m, t.p, t.x, t.label, t.samples, again, NULL);
         CHECK_MEM(again, t.g, nets[i].params * sizeof *again);
         free(again);
@@ -160,7 +167,7 @@ static void nan_reaches_the_loss(void)
             CHECK(isnan(model_loss(m, t.p, t.x, t.label, t.samples, t.g, NULL)));
             *corner = keep;
         }
-        t.p[0] = NAN;
+        t.p[m->kind->text ? nets[i].params - 1 : 0] = NAN; /* not of a character that is not there */
         CHECK(isnan(model_loss(m, t.p, t.x, t.label, t.samples, t.g, NULL)));
         trial_free(&t);
         model_free(m);
@@ -184,9 +191,30 @@ static void cnn_pools_the_maximum(void)
             best = fmaxf(best, t.x[(block / 2 * 4 + i / 4) * 8 + block % 2 * 4 + i % 4]);
         float *weight = t.p + dense + block * 16 * 3;
         *weight = 1; /* to class 0 */
-        CHECK_NEAR(m->kind->forward(m, t.p, t.x, 1)[0], best, 1e-6);
+        CHECK_NEAR(m->kind->forward(m, t.p, t.x, 1, false)[0], best, 1e-6);
         *weight = 0;
     }
+    trial_free(&t);
+    model_free(m);
+}
+
+/* The running statistics become those of the batches, and are what is tested by. */
+static void statistics_follow_the_batches(void)
+{
+    const size_t net = 4; /* cnn-bn */
+    model *m = net_open(net);
+    REQUIRE(m);
+    struct trial t = trial_of(m, &nets[net].shape);
+    CHECK_EQ(model_statistics(m), 2 * (8 + 16));
+    double learnt = model_loss(m, t.p, t.x, t.label, t.samples, t.g, NULL);
+    double before = model_loss(m, t.p, t.x, t.label, t.samples, NULL, NULL);
+    for (int i = 0; i < 100; i++) {
+        model_loss(m, t.p, t.x, t.label, t.samples, t.g, NULL);
+        model_track(m, t.p);
+    }
+    double after = model_loss(m, t.p, t.x, t.label, t.samples, NULL, NULL);
+    CHECK(fabs(before - learnt) > 0.5);
+    CHECK_NEAR(after, learnt, 0.05 * learnt); /* a batch's variance is less than that of all */
     trial_free(&t);
     model_free(m);
 }
@@ -200,14 +228,14 @@ static void charlm_sees_no_later_character(void)
     REQUIRE(m);
     struct trial t = trial_of(m, &nets[net].shape);
     float before[5 * 6];
-    memcpy(before, m->kind->forward(m, t.p, t.x, 1), sizeof before);
+    memcpy(before, m->kind->forward(m, t.p, t.x, 1, false), sizeof before);
     t.x[last] = t.x[last] > 0 ? 0 : 1;
-    const float *after = m->kind->forward(m, t.p, t.x, 1);
+    const float *after = m->kind->forward(m, t.p, t.x, 1, false);
     CHECK_MEM(after, before, last * classes * sizeof *after);
     CHECK(memcmp(after + last * classes, before + last * classes, classes * sizeof *after) != 0);
     memcpy(before, after, sizeof before);
     t.x[0] = t.x[0] > 0 ? 0 : 1; /* but on what stands before it */
-    after = m->kind->forward(m, t.p, t.x, 1);
+    after = m->kind->forward(m, t.p, t.x, 1, false);
     CHECK(memcmp(after + last * classes, before + last * classes, classes * sizeof *after) != 0);
     trial_free(&t);
     model_free(m);
@@ -218,7 +246,7 @@ static void init_follows_the_seed(void)
     for (size_t i = 0; i < NETS; i++) {
         model *m = net_open(i);
         REQUIRE(m);
-        size_t n = model_params(m), bytes = n * sizeof(float);
+        size_t n = model_params(m), bytes = (n + model_statistics(m)) * sizeof(float);
         float *a = malloc(bytes), *b = malloc(bytes);
         model_init(m, a, 7);
         model_init(m, b, 7);
@@ -258,6 +286,7 @@ TEST_SUITE(model) = {TEST(gradient_matches_finite_differences),
                      TEST(samples_do_not_mix),
                      TEST(nan_reaches_the_loss),
                      TEST(cnn_pools_the_maximum),
+                     TEST(statistics_follow_the_batches),
                      TEST(charlm_sees_no_later_character),
                      TEST(init_follows_the_seed),
                      TEST(bad_shapes_are_refused),
