@@ -1,5 +1,6 @@
 /* Life, time and the receive dispatch of one node. */
 #include "engine_internal.h"
+#include "wire/parity.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +152,7 @@ void engine_settle(engine *e)
 }
 
 /* -1 when this life of the member is not in the round's group. */
-static int rank_of(const struct round *r, const struct member *m)
+int engine_rank_of(const struct round *r, const struct member *m)
 {
     int rank = group_rank(&r->group, m->node_id);
     return rank >= 0 && r->group.members[rank].boot_id == m->boot_id ? rank : -1;
@@ -168,6 +169,24 @@ static enum fate recv_part(engine *e, struct member *m, struct set *s, struct ro
     if (!scatter)
         return gather_recv(s, r, &env, m, rank, d, part);
     return rank >= 0 ? owner_recv(s, r, &env, (uint32_t)rank, d, part, e->now) : FATE_FOREIGN;
+}
+
+/* The parts of a datagram that has come, or was rebuilt. */
+enum fate engine_take_data(engine *e, struct member *m, struct set *s, struct round *r, int rank,
+                           const struct wire_data *d, const struct part *part)
+{
+    struct env env = engine_env(e);
+    bool scatter = d->phase == PHASE_SCATTER || d->phase == PHASE_SCATTER_REPAIR;
+    enum fate fate = FATE_FOREIGN, one;
+    for (uint32_t i = 0; i < d->packed; i++) /* one that counts makes the datagram count */
+        if ((one = recv_part(e, m, s, r, rank, d, &part[i])) == FATE_ACCEPTED || i == 0)
+            fate = one;
+    if (scatter && rank >= 0 && (r->own.commits == 0 || (d->flags & DATA_LAST) || d->remaining == 0 ||
+                    r->lane[rank].in_direct + r->lane[rank].in_repaired == r->lane[r->self].share))
+        owner_check(s, r, &env, e->now);
+    if (r == s->open && gather_complete(s, r, &env, e->now))
+        set_close(s, r, &env, SLEET_OK, e->now);
+    return fate;
 }
 
 static void recv_data(engine *e, struct member *m, const uint8_t *body, size_t len)
@@ -200,24 +219,20 @@ static void recv_data(engine *e, struct member *m, const uint8_t *body, size_t l
     }
     if (d.phase == PHASE_GATHER && r->number_of[part[0].fragment] != NOT_DUE)
         set_join_served(s, r, &env, e->now);
-    int rank = rank_of(r, m);
+    int rank = engine_rank_of(r, m);
     if (rank >= 0)
         group_note(e, m, s, r, (uint32_t)rank, d.group);
     if (!scatter && rank >= 0)
         feedback_count(r, (uint32_t)rank);
-    enum fate fate = FATE_FOREIGN, one;
-    for (uint32_t i = 0; i < d.packed; i++) /* one that counts makes the datagram count */
-        if ((one = recv_part(e, m, s, r, rank, &d, &part[i])) == FATE_ACCEPTED || i == 0)
-            fate = one;
+    uint32_t group;
+    bool rebuilds = d.rows && rank >= 0 && parity_note(r, (uint32_t)rank, &d, part[0].fragment, &group);
+    enum fate fate = engine_take_data(e, m, s, r, rank, &d, part);
+    if (rebuilds)
+        parity_try(e, m, s, r, (uint32_t)rank, d.group, scatter ? PARITY_SCATTER : PARITY_GATHER, group);
     if (fate == FATE_UNKNOWN_GROUP) {
         group_ask(e, m, s, d.group);
         fate = FATE_FOREIGN;
     }
-    if (scatter && rank >= 0 && (r->own.commits == 0 || (d.flags & DATA_LAST) || d.remaining == 0 ||
-                    r->lane[rank].in_direct + r->lane[rank].in_repaired == r->lane[r->self].share))
-        owner_check(s, r, &env, e->now);
-    if (r == s->open && gather_complete(s, r, &env, e->now))
-        set_close(s, r, &env, SLEET_OK, e->now);
     e->counters.accepted += fate == FATE_ACCEPTED;
     e->counters.stale += fate == FATE_STALE;
     e->counters.foreign += fate == FATE_FOREIGN;
@@ -242,7 +257,7 @@ static void recv_summary(engine *e, struct member *m, const uint8_t *body, size_
     m->loss_told = (double)w.loss / UINT16_MAX;
     note_round(e, s, m, w.sender_round, (w.flags & SUMMARY_CLOSED) != 0);
     struct round *r = set_round(s, &env, round_expand(set_job_round(s, &env), w.round), e->now);
-    int rank = r ? rank_of(r, m) : -1;
+    int rank = r ? engine_rank_of(r, m) : -1;
     if (rank < 0) {
         e->counters.stale++;
         view_answer(&e->view, m);
@@ -264,7 +279,10 @@ static void recv_in_session(engine *e, struct member *m, const struct wire_heade
         engine_settle(e);
         return;
     case WIRE_DATA:
-        recv_data(e, m, body, len);
+        if (wire_is_parity(body, len))
+            parity_recv(e, m, body, len);
+        else
+            recv_data(e, m, body, len);
         return;
     case WIRE_SUMMARY:
         recv_summary(e, m, body, len);

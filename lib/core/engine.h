@@ -16,6 +16,7 @@
 #define ENGINE_H
 #include "base/config.h"
 #include "base/stats.h"
+#include "protect/rule.h"
 #include "sleet.h"
 #include "tensor/kind.h"
 #include <stdbool.h>
@@ -179,6 +180,7 @@ typedef struct {
     uint64_t sent, received, lost; /* datagrams to, from, and lost on the way from it */
     uint64_t gaps;                 /* runs in which the lost ones were missing */
     double loss, loss_told;        /* share lost lately on the way from it, and to it by its word */
+    struct protection protection;  /* of what was last sent to it, and why */
     uint64_t round;                /* of its first set in common */
     bool contributing;
     uint32_t silent_rounds; /* rounds in a row in which it contributed nothing to us */

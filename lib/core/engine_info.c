@@ -29,7 +29,8 @@ uint32_t engine_get_peers(const engine *e, engine_peer *out, uint32_t max, sleet
                            .received = m->rx_received,
                            .gaps = m->gaps,
                            .loss = loss_share(&m->loss),
-                           .loss_told = m->loss_told};
+                           .loss_told = m->loss_told,
+                           .protection = m->protection};
         p->lost = member_highest(m) > m->rx_received ? member_highest(m) - m->rx_received : 0;
         for (uint32_t k = 0; k < ENGINE_SETS_MAX; k++) {
             if (!e->sets[k].used || !m->sets[k].matches)

@@ -188,6 +188,17 @@ void gossip_behind_ping(engine *, struct member *); /* news, where there is some
 void gossip_expire(engine *);
 sleet_time gossip_deadline(const engine *);
 
+/* ---- engine.c */
+int engine_rank_of(const struct round *, const struct member *); /* -1: not this life of it */
+enum fate engine_take_data(engine *, struct member *, struct set *, struct round *, int rank,
+                           const struct wire_data *, const struct part *);
+
+/* ---- engine_parity.c */
+void parity_recv(engine *, struct member *, const uint8_t *, size_t);
+/* Take what can be rebuilt of that group of what the member sends, as in the group `hash`. */
+void parity_try(engine *, struct member *, struct set *, struct round *, uint32_t rank, uint32_t hash,
+                enum parity_way, uint32_t group);
+
 /* ---- engine_schema.c */
 void schema_offer(engine *, struct member *, struct set *, uint16_t first);
 void schema_recv(engine *, struct member *, const uint8_t *, size_t);

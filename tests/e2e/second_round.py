@@ -10,7 +10,7 @@ SCATTER, GATHER, REPAIR, SCATTER_REPAIR = 1, 2, 3, 4
 YOURS_IN, LAST = 1, 2                    # flags of DATA
 OVER, FINAL, NOW_CLOSED, SCATTER_HOLES, WITNESS = 1, 2, 4, 8, 16  # of SUMMARY
 BUDGET, DEADLINE, GRACE, SETTLE = 0.5, 2, 0.001, 0.02  # seconds
-DATA_HEAD, SUMMARY_HEAD = struct.Struct("<IIIIBBBBffQI"), struct.Struct("<IIIIQIIIIIIHBxH2x")
+DATA_HEAD, SUMMARY_HEAD = struct.Struct("<IIIIBBBBIfQI"), struct.Struct("<IIIIQIIIIIIHBxH2x")
 
 
 def mix(x):
@@ -93,7 +93,7 @@ class Round:
         peer = self.peer(rank)
         if peer:
             head = DATA_HEAD.pack(self.group.hash, self.s.ids[tensor], self.number & 0xffffffff, first // ELEMENTS, phase, 1, 1,
-                                  flags, 1, weight, extra, self.s.round & 0xffffffff)
+                                  flags, 0, weight, extra, self.s.round & 0xffffffff)
             self.node.send(peer, 6, head + payload)
             return peer.counter
         return 0

@@ -215,11 +215,13 @@ class Set:
         self.node.send(peer, 9, struct.pack("<IIB3x", self.hash, group.hash, len(group.ids)) + group.bytes)
 
     def on_data(self, peer, body):
-        group, tensor, low, fragment, phase, codec, packed, flags, scale, weight, extra, current = DATA_HEAD.unpack_from(body)
+        if body[16] in (5, 6):  # parity: what it would bring is asked for
+            return
+        group, tensor, low, fragment, phase, codec, packed, flags, _, weight, extra, current = DATA_HEAD.unpack_from(body)
         t = self.ids.index(tensor)
         number = next(i for i, f in enumerate(self.fragments) if f[0] == t) + fragment
         if self.fragments[number][:2] != (t, fragment * ELEMENTS) or len(body) != 40 + 4 * self.fragments[number][2] or \
-                (codec, packed, scale) != (1, 1, 1) or not 0 < weight < float("inf"):
+                (codec, packed) != (1, 1) or not 0 < weight < float("inf"):
             raise ValueError("DATA out of bounds")
         self.note_round(peer, current, phase in (GATHER, REPAIR) and flags & 4)
         r, rank = self.meet(peer, low, group)

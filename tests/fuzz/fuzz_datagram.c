@@ -3,6 +3,7 @@
 #include "again.h"
 #include "base/bytes.h"
 #include "wire/notice.h"
+#include "wire/parity.h"
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -28,6 +29,7 @@ static void try_frame(uint8_t type, const uint8_t *p, size_t n)
     }
     case WIRE_DATA: {
         struct wire_data d;
+        AGAIN(parity);
         if (wire_data_decode(&d, p, n) != SLEET_OK)
             break;
         same(p, WIRE_DATA_BYTES, out, wire_data_encode(out, sizeof(out), &d));
@@ -35,6 +37,19 @@ static void try_frame(uint8_t type, const uint8_t *p, size_t n)
         break;
     }
     default: break;
+    }
+}
+
+/* What is rebuilt is a block of any bytes. */
+static void try_block(const uint8_t *p, size_t n)
+{
+    static uint8_t out[WIRE_BLOCK_MAX];
+    for (uint8_t phase = PHASE_REPAIR; phase <= PHASE_SCATTER_REPAIR; phase++) {
+        struct wire_data d;
+        if (n > WIRE_BLOCK_MAX || wire_block_decode(&d, phase, p, n) != SLEET_OK)
+            continue;
+        same(p, WIRE_BLOCK_BYTES + d.payload_len, out,
+             wire_block_encode(out, d.fragment, &d, d.payload, d.payload_len));
     }
 }
 
@@ -53,6 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     try_datagram(data, size);
     for (uint8_t type = WIRE_HELLO; type <= WIRE_NOTICE; type++)
         try_frame(type, data, size);
+    try_block(data, size);
     if (size < WIRE_HEADER_BYTES || size > WIRE_HEADER_BYTES + WIRE_BODY_MAX)
         return 0;
     struct wire_header h = {data[0] >> 4, data[0] & 15, (uint32_t)le_load(data + 4, 4),

@@ -21,6 +21,7 @@
     X(nonlinear) \
     X(notice) \
     X(numbers) \
+    X(parity) \
     X(partition) \
     X(payload) \
     X(pace) \

@@ -77,8 +77,10 @@ static void one_stream(sleet_rng *rng, struct parity_code code, uint32_t n, doub
     struct parity_decoder d;
     bool same = rng_below(rng, 2);
     uint32_t rows_n;
-    REQUIRE(parity_encoder_init(&e, code));
-    parity_decoder_init(&d, code, n);
+    uint32_t most = n + rng_below(rng, 200);
+    uint64_t room = 100000000;
+    REQUIRE(parity_encoder_init(&e, code, most));
+    parity_decoder_init(&d, code, most, &room);
     uint32_t sent = send_all(&e, n, same, order, rows, &rows_n);
     CHECK(rows_n >= n * code.rows / 64 && rows_n <= n * code.rows / 64 + code.depth * (n / (64 * code.depth) + 1));
     for (uint32_t i = 0; i + 1 < sent; i++) { /* neighbours in time change places */
@@ -122,6 +124,7 @@ static void one_stream(sleet_rng *rng, struct parity_code code, uint32_t n, doub
     }
     parity_encoder_fini(&e);
     parity_decoder_fini(&d);
+    CHECK_EQ(room, 100000000);
 }
 
 static void what_is_lost_comes_back(void)
@@ -142,7 +145,8 @@ static void nonsense_is_borne(void)
     struct parity_code code = {16, 2};
     struct parity_decoder d;
     uint8_t block[PARITY_BLOCK_MAX];
-    parity_decoder_init(&d, code, 300);
+    uint64_t most = 40 * PARITY_BLOCK_MAX, room = most;
+    parity_decoder_init(&d, code, 300, &room);
     CHECK_EQ(d.max, 6);
     for (uint32_t i = 0; i < test_repeats(20000); i++) {
         struct parity_row r = {.group = rng_below(&rng, 9),
@@ -156,11 +160,12 @@ static void nonsense_is_borne(void)
             parity_decoder_row(&d, &r);
         else
             parity_decoder_add(&d, rng_below(&rng, 900), block, r.len);
-        CHECK(d.n <= d.max);
+        CHECK(d.n <= d.max && room <= most);
     }
     parity_decoder_fini(&d);
+    CHECK_EQ(room, most);
     struct parity_row r = {.group = 6, .row = 0, .blocks = 64, .bytes = block, .len = 8};
-    parity_decoder_init(&d, code, 300);
+    parity_decoder_init(&d, code, 300, &room);
     CHECK(!parity_decoder_row(&d, &r)); /* there are six */
     r = (struct parity_row){.group = 0, .row = 3, .blocks = 9, .bytes = block, .len = 8};
     CHECK(!parity_decoder_row(&d, &r)); /* nine have but three rows */
@@ -170,7 +175,9 @@ static void nonsense_is_borne(void)
     parity_decoder_add(&d, UINT32_MAX, block, 8);
     parity_decoder_add(&d, 384, block, 8);
     CHECK_EQ(d.n, 0);
-    CHECK(parity_decoder_bytes_bound(code, 300) < 6 * (16 * PARITY_BLOCK_MAX + 64));
+    room = 15 * PARITY_BLOCK_MAX; /* less than one group needs */
+    parity_decoder_add(&d, 0, block, 8);
+    CHECK(room == 15 * PARITY_BLOCK_MAX && !parity_decoder_rebuild(&d, 0, take, NULL));
     parity_decoder_fini(&d);
 }
 

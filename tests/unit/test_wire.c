@@ -3,6 +3,7 @@
 #include "base/bitmap.h"
 #include "base/bytes.h"
 #include "base/rng.h"
+#include "wire/parity.h"
 #include "wire/wire.h"
 
 #define FRAME_CAP 1400
@@ -91,7 +92,7 @@ static size_t sample(int type, uint8_t *out)
     case WIRE_DATA:
         f.data = (struct wire_data){.group = 1, .tensor = 2, .round = 3, .fragment = 4,
                                     .phase = PHASE_GATHER, .codec = 1, .packed = 1,
-                                    .flags = DATA_YOURS, .scale = 1, .weight = 2.5f,
+                                    .flags = DATA_YOURS, .weight = 2.5f,
                                     .mask = 0x8000000000000001u, .sender_round = 3,
                                     .payload = some_bytes, .payload_len = 12};
         break;
@@ -204,7 +205,10 @@ static const struct bound {
     {WIRE_DATA, 16, 1, 5, false},      {WIRE_DATA, 17, 1, 0, false},
     {WIRE_DATA, 17, 1, 32, false},     {WIRE_DATA, 18, 1, 0, false},
     {WIRE_DATA, 18, 1, 9, false},      {WIRE_DATA, 19, 1, 15, true},
-    {WIRE_DATA, 19, 1, 16, false},     {WIRE_DATA, 20, 4, 0, false},
+    {WIRE_DATA, 19, 1, 16, false},     {WIRE_DATA, 20, 4, 0, true},
+    {WIRE_DATA, 20, 4, 1, false},      {WIRE_DATA, 20, 4, 0x40000000, false},
+    {WIRE_DATA, 20, 4, 0x08000001, true}, {WIRE_DATA, 20, 4, 0xe0ffffff, true},
+    {WIRE_DATA, 20, 4, 0x21000000, false}, {WIRE_DATA, 20, 4, 0x3f800000, false},
     {WIRE_DATA, 20, 4, 0x7fc00000, false}, {WIRE_DATA, 24, 4, 0, false},
     {WIRE_DATA, 24, 4, 0x80000000, false}, {WIRE_DATA, 24, 4, 0xbf800000, false},
     {WIRE_DATA, 24, 4, 0x7f800000, false}, {WIRE_DATA, 24, 4, 0x7fc00000, false},
@@ -431,7 +435,46 @@ static void bitmaps_count(void)
     CHECK_EQ(bitmap_count(map, 64), 1);
 }
 
+/* The parity form of DATA, its bounds, and blocks that come back as the frame they were made of. */
+static void parity_and_its_blocks(void)
+{
+    static uint8_t block[WIRE_BLOCK_MAX], again[WIRE_BODY_MAX + 1], out[WIRE_BODY_MAX + 1];
+    struct wire_data d = {.phase = PHASE_GATHER, .codec = 1, .packed = 2, .weight = 0.5f, .mask = 9}, back;
+    size_t len = wire_block_encode(block, 1234, &d, some_bytes, WIRE_PAYLOAD_MAX);
+    CHECK_EQ(len, WIRE_BLOCK_MAX);
+    CHECK_EQ(wire_block_decode(&back, PHASE_REPAIR, block, len), SLEET_OK);
+    CHECK(back.fragment == 1234 && back.codec == 1 && back.packed == 2 && back.weight == 0.5f &&
+          back.mask == 9 && back.payload_len == WIRE_PAYLOAD_MAX && back.phase == PHASE_REPAIR);
+    CHECK_MEM(back.payload, some_bytes, WIRE_PAYLOAD_MAX);
+    for (size_t n = 0; n < len; n++)
+        CHECK_EQ(wire_block_decode(&back, PHASE_REPAIR, block, n), SLEET_EMALFORMED);
+    memset(block + 12, 0, 8); /* no contributors */
+    CHECK_EQ(wire_block_decode(&back, PHASE_REPAIR, block, len), SLEET_EMALFORMED);
+    CHECK_EQ(wire_block_decode(&back, PHASE_SCATTER_REPAIR, block, len), SLEET_OK);
+    memset(block, 0, sizeof block);
+    CHECK_EQ(wire_block_decode(&back, PHASE_SCATTER_REPAIR, block, len), SLEET_EMALFORMED);
+
+    struct wire_parity p = {1, 2, 3, 4, PHASE_GATHER_PARITY, 8, 4, 7, 64, some_bytes, WIRE_BLOCK_MAX}, q;
+    len = wire_parity_encode(out, sizeof out, &p);
+    CHECK_EQ(len, WIRE_BODY_MAX);
+    CHECK(wire_is_parity(out, len) && !wire_is_parity(out, 16));
+    CHECK_EQ(wire_data_decode(&d, out, len), SLEET_EMALFORMED);
+    CHECK_EQ(wire_parity_decode(&q, out, len), SLEET_OK);
+    CHECK_EQ(wire_parity_encode(again, sizeof again, &q), len);
+    CHECK_MEM(again, out, len);
+    for (size_t n = 0; n <= len + 1; n++)
+        CHECK_EQ(wire_parity_decode(&q, out, n) == SLEET_OK, n > WIRE_PARITY_BYTES && n <= len);
+    static const struct { uint8_t at, value; } bad[] = {
+        {16, 4}, {16, 7}, {17, 0}, {17, 33}, {17, 0x40}, {18, 8}, {19, 0}, {19, 65}};
+    for (uint32_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        memcpy(again, out, len);
+        again[bad[i].at] = bad[i].value;
+        CHECK_EQ(wire_parity_decode(&q, again, len), SLEET_EMALFORMED);
+    }
+}
+
 TEST_SUITE(wire) = {
+    TEST(parity_and_its_blocks),
     TEST(every_frame_round_trips),  TEST(fields_arrive),        TEST(every_truncation_is_rejected),
     TEST(every_bound_is_kept),      TEST(groups_are_ordered),   TEST(schemas_pack_what_fits),
     TEST(largest_frames),           TEST(datagrams_are_sealed), TEST(headers_are_checked),

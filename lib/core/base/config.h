@@ -39,7 +39,8 @@ typedef struct engine_config {
     bool go_on_isolated;   /* also after 10 rounds in a row of low coverage */
     double clip; /* contributions further off or heavier than so many times what is usual are cut
                     down to that, see round/clip.h; 0: none */
-    bool repair_off;          /* experiments: gather holes are not asked for again */
+    bool parity_off;          /* experiments: nothing is protected by parity (protect/rule.h) */
+    bool repair_off;          /* experiments: gather holes are neither asked for again nor protected */
     bool repair_late;         /* experiments: they are, but served only once the asker's round has closed */
     log_sink log;
 } engine_config;

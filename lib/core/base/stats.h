@@ -18,6 +18,8 @@
     X(out, "datagrams sent")                                                                \
     X(out_bytes, "bytes of datagrams sent")                                                 \
     X(in_bytes, "bytes of datagrams received")                                              \
+    X(parity_out, "datagrams of parity sent")                                               \
+    X(rebuilt, "datagrams rebuilt from parity")                                             \
     X(nonfinite, "fragments with NaN or infinity left out")                                 \
     X(overlap, "commits with overlapping contributors (a fault)")                           \
     X(usurped, "commits refused: their sender does not own the fragment")                   \

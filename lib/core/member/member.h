@@ -14,6 +14,7 @@
 #include "base/time.h"
 #include "member/arrival.h"
 #include "path/path.h"
+#include "protect/rule.h"
 #include "session/peer.h"
 #include "session/replay.h"
 #include "sleet.h"
@@ -80,6 +81,7 @@ struct member {
     struct reorder reorder;
     struct loss loss;    /* on the way from it */
     double loss_told;    /* on the way to it, as it says; 0..1 */
+    struct protection protection; /* of what was last sent to it */
     struct flow flow;    /* of data to it */
     sleet_time heard;    /* TIME_NEVER: never */
     sleet_time hello_at; /* when to greet (again) */

@@ -3,27 +3,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-void parity_decoder_init(struct parity_decoder *d, struct parity_code code, uint32_t datagrams_max)
+void parity_decoder_init(struct parity_decoder *d, struct parity_code code, uint32_t datagrams_max,
+                         uint64_t *room)
 {
     uint32_t window = PARITY_DATA_MAX * code.depth;
-    *d = (struct parity_decoder){.code = code};
+    *d = (struct parity_decoder){.code = code, .datagrams_max = datagrams_max, .room = room};
     d->max = (uint32_t)(((uint64_t)datagrams_max + window - 1) / window) * code.depth;
+}
+
+/* Rows that a group of this stream can have. */
+static uint32_t rows_of(const struct parity_decoder *d, uint32_t group)
+{
+    return parity_rows(parity_group_size(group, d->code.depth, d->datagrams_max), d->code.rows);
+}
+
+static void close_group(struct parity_decoder *d, struct parity_group *g)
+{
+    if (g->sum)
+        *d->room += (uint64_t)rows_of(d, (uint32_t)(g - d->groups)) * PARITY_BLOCK_MAX;
+    g->closed = true;
+    free(g->sum);
+    g->sum = NULL;
 }
 
 void parity_decoder_fini(struct parity_decoder *d)
 {
     for (uint32_t i = 0; i < d->n; i++)
-        free(d->groups[i].sum);
+        close_group(d, &d->groups[i]);
     free(d->groups);
     *d = (struct parity_decoder){0};
 }
 
-uint64_t parity_decoder_bytes_bound(struct parity_code code, uint32_t datagrams_max)
+static bool make_sums(struct parity_decoder *d, struct parity_group *g, uint32_t rows)
 {
-    struct parity_decoder d;
-    parity_decoder_init(&d, code, datagrams_max);
-    return (uint64_t)d.max *
-           (sizeof(struct parity_group) + (uint64_t)code.rows * PARITY_BLOCK_MAX);
+    uint64_t bytes = (uint64_t)rows * PARITY_BLOCK_MAX;
+    if (rows == 0 || bytes > *d->room || !(g->sum = calloc(rows, PARITY_BLOCK_MAX)))
+        return false;
+    *d->room -= bytes;
+    return true;
 }
 
 /* NULL when the number is out of bounds or there is no memory. */
@@ -41,16 +58,8 @@ static struct parity_group *group_at(struct parity_decoder *d, uint32_t number)
         d->n = n;
     }
     struct parity_group *g = &d->groups[number];
-    if (!g->closed && !g->sum)
-        g->sum = calloc(d->code.rows, PARITY_BLOCK_MAX);
-    return g->sum ? g : NULL;
-}
-
-static void close_group(struct parity_group *g)
-{
-    g->closed = true;
-    free(g->sum);
-    g->sum = NULL;
+    bool made = g->sum || (!g->closed && make_sums(d, g, rows_of(d, number)));
+    return made ? g : NULL;
 }
 
 static uint64_t all_of(uint32_t blocks)
@@ -63,19 +72,20 @@ void parity_decoder_add(struct parity_decoder *d, uint32_t number, const uint8_t
     struct parity_place at = parity_place(number, d->code.depth);
     struct parity_group *g = group_at(d, at.group);
     uint8_t *rows[PARITY_ROWS_MAX];
-    if (!g || (g->seen >> at.position & 1) || len > PARITY_BLOCK_MAX)
+    if (!g || number >= d->datagrams_max || (g->seen >> at.position & 1) || len > PARITY_BLOCK_MAX)
         return;
     if (g->blocks && at.position >= g->blocks) {
-        close_group(g);
+        close_group(d, g);
         return;
     }
-    for (uint32_t j = 0; j < d->code.rows; j++)
+    uint32_t n = rows_of(d, at.group);
+    for (uint32_t j = 0; j < n; j++)
         rows[j] = g->sum + (size_t)j * PARITY_BLOCK_MAX;
-    parity_add(rows, d->code.rows, at.position, block, len);
+    parity_add(rows, n, at.position, block, len);
     g->seen |= UINT64_C(1) << at.position;
     g->longest = len > g->longest ? len : g->longest;
     if (g->seen == all_of(g->blocks ? g->blocks : PARITY_DATA_MAX))
-        close_group(g);
+        close_group(d, g);
 }
 
 /* In GF(2^8) adding is exclusive or. */
@@ -87,14 +97,14 @@ static void add_bytes(uint8_t *to, const uint8_t *from, size_t len)
 
 bool parity_decoder_row(struct parity_decoder *d, const struct parity_row *r)
 {
-    if (r->group >= d->max || r->blocks == 0 || r->blocks > PARITY_DATA_MAX ||
-        r->row >= parity_rows(r->blocks, d->code.rows) || r->len > PARITY_BLOCK_MAX)
+    if (r->group >= d->max || r->blocks == 0 ||
+        r->blocks > parity_group_size(r->group, d->code.depth, d->datagrams_max) || r->row >= parity_rows(r->blocks, d->code.rows) || r->len > PARITY_BLOCK_MAX)
         return false;
     struct parity_group *g = group_at(d, r->group);
     if (!g || (g->rows >> r->row & 1))
         return true;
     if ((g->blocks && g->blocks != r->blocks) || (g->seen & ~all_of(r->blocks))) {
-        close_group(g);
+        close_group(d, g);
         return true;
     }
     g->blocks = r->blocks;
@@ -102,7 +112,7 @@ bool parity_decoder_row(struct parity_decoder *d, const struct parity_row *r)
     add_bytes(g->sum + (size_t)r->row * PARITY_BLOCK_MAX, r->bytes, r->len);
     g->longest = r->len > g->longest ? r->len : g->longest;
     if (g->seen == all_of(g->blocks))
-        close_group(g);
+        close_group(d, g);
     return true;
 }
 
@@ -128,7 +138,7 @@ uint32_t parity_decoder_rebuild(struct parity_decoder *d, uint32_t group,
     }
     size_t len = g->longest;
     parity_solve(out, missing, sum, row, u, len);
-    close_group(g);
+    close_group(d, g);
     for (uint32_t i = 0; i < u; i++)
         take(arg, out[i], len);
     free(blocks);

@@ -10,14 +10,15 @@ static uint32_t window_of(const struct parity_encoder *e)
 
 static uint8_t *row_of(const struct parity_encoder *e, uint32_t group, uint32_t row)
 {
-    return e->sum + ((size_t)(group % e->code.depth) * e->code.rows + row) * PARITY_BLOCK_MAX;
+    return e->sum + ((size_t)(group % e->code.depth) * e->rows + row) * PARITY_BLOCK_MAX;
 }
 
-bool parity_encoder_init(struct parity_encoder *e, struct parity_code code)
+bool parity_encoder_init(struct parity_encoder *e, struct parity_code code, uint32_t datagrams_max)
 {
     assert(code.rows && code.rows <= PARITY_ROWS_MAX && code.depth && code.depth <= PARITY_DEPTH_MAX);
     *e = (struct parity_encoder){.code = code};
-    e->sum = malloc((size_t)code.depth * code.rows * PARITY_BLOCK_MAX);
+    e->rows = parity_rows(parity_group_size(0, code.depth, datagrams_max), code.rows);
+    e->sum = malloc((size_t)code.depth * e->rows * PARITY_BLOCK_MAX + 1);
     return e->sum != NULL;
 }
 
@@ -27,9 +28,9 @@ void parity_encoder_fini(struct parity_encoder *e)
     *e = (struct parity_encoder){0};
 }
 
-uint32_t parity_encoder_open(const struct parity_encoder *e)
+uint64_t parity_encoder_bytes_bound(void)
 {
-    return e->next / window_of(e) * window_of(e);
+    return (uint64_t)PARITY_DEPTH_MAX * PARITY_ROWS_MAX * PARITY_BLOCK_MAX;
 }
 
 uint32_t parity_encoder_add(struct parity_encoder *e, const uint8_t *block, size_t len)
@@ -38,13 +39,13 @@ uint32_t parity_encoder_add(struct parity_encoder *e, const uint8_t *block, size
     uint32_t slot = at.group % e->code.depth;
     uint8_t *rows[PARITY_ROWS_MAX];
     if (at.position == 0) { /* the first of its group: of a new window */
-        memset(row_of(e, at.group, 0), 0, (size_t)e->code.rows * PARITY_BLOCK_MAX);
+        memset(row_of(e, at.group, 0), 0, (size_t)e->rows * PARITY_BLOCK_MAX);
         e->longest[slot] = 0;
         e->sent = 0;
     }
-    for (uint32_t j = 0; j < e->code.rows; j++)
+    for (uint32_t j = 0; j < e->rows; j++)
         rows[j] = row_of(e, at.group, j);
-    parity_add(rows, e->code.rows, at.position, block, len);
+    parity_add(rows, e->rows, at.position, block, len);
     if (len > e->longest[slot])
         e->longest[slot] = len;
     return e->next++;
@@ -76,14 +77,19 @@ static bool find(const struct parity_encoder *e, struct parity_row *out)
     return false;
 }
 
-bool parity_encoder_due(const struct parity_encoder *e, bool end)
+bool parity_encoder_open(const struct parity_encoder *e)
 {
     uint32_t rows = 0;
-    if (!e->next || (!end && e->next % window_of(e)))
+    if (!e->next)
         return false;
     for (uint32_t g = last_window(e); g < last_window(e) + e->code.depth; g++)
         rows += parity_rows(parity_group_size(g, e->code.depth, e->next), e->code.rows);
     return e->sent < rows;
+}
+
+bool parity_encoder_due(const struct parity_encoder *e, bool end)
+{
+    return (end || e->next % window_of(e) == 0) && parity_encoder_open(e);
 }
 
 struct parity_row parity_encoder_take(struct parity_encoder *e)

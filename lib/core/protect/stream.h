@@ -23,14 +23,15 @@ struct parity_row {
 
 struct parity_encoder {
     struct parity_code code;
+    uint32_t rows; /* that a group of such a stream can have */
     uint32_t next; /* number of the next datagram */
     uint32_t sent; /* rows of the present window that have left */
     uint8_t *sum;  /* owned: of each group of the window its rows */
     size_t longest[PARITY_DEPTH_MAX];
 };
 
-/* False when out of memory. */
-bool parity_encoder_init(struct parity_encoder *, struct parity_code);
+/* Of a stream of at most so many datagrams.  False when out of memory. */
+bool parity_encoder_init(struct parity_encoder *, struct parity_code, uint32_t datagrams_max);
 void parity_encoder_fini(struct parity_encoder *);
 /* A datagram with this block (at most PARITY_BLOCK_MAX bytes) leaves: its number.  Not while
  * parity is due, nor after the end. */
@@ -39,8 +40,14 @@ uint32_t parity_encoder_add(struct parity_encoder *, const uint8_t *block, size_
 bool parity_encoder_due(const struct parity_encoder *, bool end);
 /* The next row that is due; its bytes are good until the next call. */
 struct parity_row parity_encoder_take(struct parity_encoder *);
-/* Datagrams that are not covered yet: the first of the present window, `next` where there is none. */
-uint32_t parity_encoder_open(const struct parity_encoder *);
+/* There are datagrams that the parity that has left does not cover. */
+bool parity_encoder_open(const struct parity_encoder *);
+/* The last datagram added is the first of its window. */
+static inline bool parity_encoder_began(const struct parity_encoder *e)
+{
+    return (e->next - 1) % (PARITY_DATA_MAX * e->code.depth) == 0;
+}
+uint64_t parity_encoder_bytes_bound(void);
 
 /* ---- receiver ----------------------------------------------------------------------------- */
 
@@ -55,19 +62,22 @@ struct parity_group {
 
 struct parity_decoder {
     struct parity_code code;
+    uint32_t datagrams_max;
     uint32_t n, max; /* groups there is memory for, groups there may be */
+    uint64_t *room;  /* borrowed: bytes that may still be allocated, shared with others */
     struct parity_group *groups; /* owned */
 };
 
-/* Of a stream of at most so many datagrams. */
-void parity_decoder_init(struct parity_decoder *, struct parity_code, uint32_t datagrams_max);
+/* Of a stream of at most so many datagrams.  Sums are taken out of *room, and given back; where it does
+ * not suffice a group is not protected. */
+void parity_decoder_init(struct parity_decoder *, struct parity_code, uint32_t datagrams_max, uint64_t *room);
 void parity_decoder_fini(struct parity_decoder *);
 /* A datagram has come.  Nothing happens where the number came before or is out of bounds. */
 void parity_decoder_add(struct parity_decoder *, uint32_t number, const uint8_t *block, size_t len);
 /* A row has come.  False where it cannot be one of this stream. */
 bool parity_decoder_row(struct parity_decoder *, const struct parity_row *);
 /* What is missing of the group, if its rows suffice: `take` is called with each block, which has
- * `len` bytes.  Blocks rebuilt. */
+ * `len` bytes; it may end the decoder.  Blocks rebuilt. */
 uint32_t parity_decoder_rebuild(struct parity_decoder *, uint32_t group,
                                 void (*take)(void *arg, const uint8_t *block, size_t len), void *arg);
 /* The group of a number. */
@@ -75,6 +85,4 @@ static inline uint32_t parity_group_of(const struct parity_decoder *d, uint32_t 
 {
     return parity_place(number, d->code.depth).group;
 }
-/* At most so much memory. */
-uint64_t parity_decoder_bytes_bound(struct parity_code, uint32_t datagrams_max);
 #endif

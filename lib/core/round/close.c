@@ -264,6 +264,7 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
         s->announced |= SET_UNTOLD; /* those behind must not join what has closed here */
     r->closed = true;
     r->withheld |= error != SLEET_OK;
+    parity_stop(r, PARITY_GATHER);
     r->quiet_until = (sleet_time){0};
     s->open = NULL;
     if (!s->established && set_others(s, e).joined < r->number)

@@ -34,6 +34,8 @@ static void ask_gather(struct round *r, struct lane *l, const struct wire_summar
         if (!marked(w, i) || number >= mine || !l->sent_at[number] ||
             bitmap_test(l->repair, number))
             continue;
+        if (!idle && parity_pending(l, l->sent_at[number], (uint32_t)w->counter_seen))
+            continue;
         bool overtaken = (int32_t)((uint32_t)w->counter_seen - l->sent_at[number]) > COUNTER_MARGIN;
         if (overtaken || idle) {
             bitmap_set(l->repair, number);
@@ -46,6 +48,7 @@ static void ask_scatter(struct round *r, struct lane *l, const struct wire_summa
                         const struct member *m, sleet_time now)
 {
     if (!r->joined || r->closed || l->scatter_pos < l->share || l->scatter_repairs ||
+        parity_due(r, (uint32_t)(l - r->lane), PARITY_SCATTER) ||
         time_since(now, l->scatter_sent_at) <= feedback_settle(m))
         return;
     for (uint32_t i = 0; i < w->bits && w->first + i < l->share; i++) {
@@ -178,10 +181,12 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
                              .loss = (uint16_t)(loss_share(&m->loss) * UINT16_MAX + 0.5),
                              .hold = m->echo ? (uint32_t)(time_since(now, m->echo_at) / 1000) : 0,
                              .bitmap = bits};
-    bool over = r->joined && (r->closed || !r->contributes || !round_scatters(r) || l->scatter_pos >= l->share);
+    bool scattered = !round_scatters(r) || (l->scatter_pos >= l->share && !parity_due(r, rank, PARITY_SCATTER));
+    bool gathered = !round_gathers(r) || (l->gather_pos >= r->own.commits && !parity_due(r, rank, PARITY_GATHER));
+    bool over = r->joined && (r->closed || !r->contributes || scattered);
     w.flags =
         (uint8_t)((over ? SUMMARY_SCATTER_OVER : 0) |
-                  (r->own.final && (!round_gathers(r) || l->gather_pos >= r->own.commits) ? SUMMARY_COMMITS_FINAL : 0) |
+                  (r->own.final && gathered ? SUMMARY_COMMITS_FINAL : 0) |
                   (s->open && s->open->number == s->own_round ? 0 : SUMMARY_CLOSED) |
                   (scatter ? SUMMARY_SCATTER_HOLES : 0));
     witness_fill(r, rank, &w);

@@ -201,6 +201,7 @@ static void commit(struct set *s, struct round *r, const struct env *e, uint32_t
 bool gather_sent(const struct round *r, const struct env *e, uint32_t rank)
 {
     return r->own.final && r->lane[rank].gather_pos >= r->own.commits &&
+           !parity_due(r, rank, PARITY_GATHER) &&
            (r->own.commits < r->lane[r->self].share || r->mixed || e->config->repair_off || e->config->repair_late);
 }
 
@@ -238,6 +239,7 @@ static void finish(struct set *s, struct round *r, const struct env *e)
         o->acc[i] = NULL;
     }
     clip_drop_suspects(o, owner_numbers(r));
+    parity_stop(r, PARITY_SCATTER);
     for (uint32_t i = 0; i < r->group.n; i++)
         r->lane[i].summary_due |= (int)i != r->self && gather_sent(r, e, i);
 }

@@ -46,6 +46,7 @@ struct round *round_new(const struct layout *l, const struct group *g, int self,
     r->contributes = g->members[self].contributes;
     memcpy(r->people, g->members, g->n * sizeof g->members[0]);
     r->people_n = g->n;
+    r->parity_room = parity_room(l, g->n);
     r->owner_of_run = calloc((size_t)l->runs + 1, 1);
     r->frag = calloc((size_t)l->fragments + 1, sizeof *r->frag);
     r->number_of = calloc((size_t)l->fragments + 1, sizeof *r->number_of);
@@ -83,6 +84,7 @@ void round_free(struct round *r)
 {
     if (!r)
         return;
+    parity_free(r);
     for (uint32_t i = 0; i < SLEET_GROUP_MAX; i++) {
         free(r->lane[i].sent_at);
         free(r->lane[i].repair);
@@ -119,7 +121,7 @@ uint64_t round_bytes_bound(const struct layout *l, uint32_t members)
     uint64_t frags = (uint64_t)l->fragments;
     uint64_t share = members > 1 ? frags : 0; /* rendezvous may give one member everything */
     uint64_t extras = members > 1 ? frags / members + 2 * RUN_FRAGMENTS : 0;
-    return sizeof(struct round) + frags * 34 +
+    return sizeof(struct round) + frags * 34 + parity_bytes_bound(l, members) +
            (share + extras) * (FRAGMENT_ELEMENTS * 8 + l->coded + 50 + members * 5) +
            2 * extras * sizeof(struct extra) + (uint64_t)l->n * 16;
 }

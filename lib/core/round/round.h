@@ -20,6 +20,7 @@
 #include "round/clip.h"
 #include "round/estimate.h"
 #include "round/late.h"
+#include "round/parity.h"
 #include "round/parts.h"
 #include "strategy/strategy.h"
 #include "tensor/layout.h"
@@ -84,6 +85,7 @@ struct lane {
     uint32_t since_summary;
     uint32_t gather_whole, scatter_whole; /* nothing is missing before this number */
     bool summary_due, holes_due;
+    struct parity_lane *parity; /* NULL: nothing of the kind yet */
     bool past; /* it is past the round and has no use for commits, which would hold up those of the next */
 };
 
@@ -145,6 +147,7 @@ struct round {
     uint32_t got_n, filled; /* fragments with their owner's commit, with any */
     struct owner_side own;
     struct lane lane[SLEET_GROUP_MAX];
+    uint64_t parity_room; /* bytes that sums of parity may still take */
     /* Nothing leaves before this instant unless the round is touched, that is, handed out by
      * set_round() or changed by set.c, or the view changes. */
     sleet_time quiet_until; /* 0: touched */
@@ -479,6 +482,32 @@ sleet_time feedback_deadline(const struct set *, struct round *, const struct en
 size_t round_fill(struct set *, struct round *, const struct env *, uint32_t rank, uint8_t *out,
                   uint64_t counter, sleet_time now);
 bool round_has_data(const struct round *, uint32_t rank);
+
+/* ---- parity.c */
+struct wire_parity;
+/* Whether to protect what goes to the member that way; once a round. */
+void parity_decide(struct round *, const struct env *, uint32_t rank, enum parity_way, sleet_time now);
+/* A datagram with fragments from number `fragment` on leaves: where it is protected its place goes into the frame. */
+void parity_cover(struct round *, uint32_t rank, struct wire_data *, uint32_t fragment, const uint8_t *payload,
+                  size_t len, uint64_t counter);
+/* Parity is to leave before anything else that way. */
+bool parity_due(const struct round *, uint32_t rank, enum parity_way);
+size_t parity_fill(const struct set *, struct round *, const struct env *, uint32_t rank, enum parity_way,
+                   uint8_t *out, uint64_t counter, sleet_time now);
+/* May parity still bring the commit that left with that counter? */
+bool parity_pending(const struct lane *, uint32_t sent_at, uint32_t counter_seen);
+/* A protected datagram has come; true where its group, *group, may be rebuilt for it. */
+bool parity_note(struct round *, uint32_t rank, const struct wire_data *, uint32_t fragment, uint32_t *group);
+/* A row has come; false: it is malformed. */
+bool parity_take(struct round *, uint32_t rank, const struct wire_parity *);
+/* Hand over what a group lacks, if it can be had by now: blocks, see parity_decoder_rebuild(). */
+uint32_t parity_rebuild(struct round *, uint32_t rank, enum parity_way, uint32_t group,
+                        void (*take)(void *arg, const uint8_t *block, size_t len), void *arg);
+/* Nothing more is of use that way. */
+void parity_stop(struct round *, enum parity_way);
+void parity_free(struct round *);
+uint64_t parity_room(const struct layout *, uint32_t members);
+uint64_t parity_bytes_bound(const struct layout *, uint32_t members);
 
 /* ---- ledger.c */
 void ledger_finish(struct set *, struct round *, const struct env *, bool final);

@@ -17,7 +17,8 @@ bool round_has_data(const struct round *r, uint32_t rank)
 {
     const struct lane *l = &r->lane[rank];
     return (!l->past && round_gathers(r) && (l->gather_pos < r->own.commits || l->repairs)) ||
-           (scatter_open(r) && (l->scatter_pos < l->share || l->scatter_repairs));
+           (scatter_open(r) && (l->scatter_pos < l->share || l->scatter_repairs)) ||
+           parity_due(r, rank, PARITY_GATHER) || parity_due(r, rank, PARITY_SCATTER);
 }
 
 /* A datagram in the making: fragments of one run and tensor, one after the other. */
@@ -50,8 +51,8 @@ static uint64_t begin(struct packing *p, const struct layout *l, uint32_t fragme
     return offset;
 }
 
-static size_t finish(const struct packing *p, const struct layout *l, const struct round *r,
-                     struct wire_data *d, uint8_t *out)
+static size_t finish(const struct packing *p, const struct layout *l, struct round *r, uint32_t rank,
+                     struct wire_data *d, uint8_t *out, uint64_t counter)
 {
     d->group = r->group.hash;
     d->tensor = l->tensors[p->tensor].id;
@@ -59,7 +60,7 @@ static size_t finish(const struct packing *p, const struct layout *l, const stru
     d->fragment = p->first - l->tensors[p->tensor].first;
     d->codec = p->codec->id;
     d->packed = (uint8_t)p->n;
-    d->scale = 1;
+    parity_cover(r, rank, d, p->first, p->payload, p->bytes, counter);
     size_t head = wire_data_encode(out, WIRE_DATA_BYTES, d);
     memcpy(out + head, p->payload, p->bytes);
     return head + p->bytes;
@@ -93,7 +94,7 @@ static size_t fill_gather(struct set *s, struct round *r, uint32_t rank, uint32_
     d.flags = (r->own.mask[first] >> rank & 1) ? DATA_YOURS : 0;
     if (!s->open || s->open->number != s->own_round)
         d.flags |= DATA_CLOSED;
-    return finish(&p, &s->layout, r, &d, out);
+    return finish(&p, &s->layout, r, rank, &d, out, counter);
 }
 
 /* The next commit in order. */
@@ -154,7 +155,7 @@ static size_t scatter_datagram(const struct packing *p, struct set *s, struct ro
                           .sender_round = (uint32_t)s->own_round};
     l->scatter_sent_at = now;
     d.flags = (uint8_t)((d.remaining == 0 ? DATA_LAST : 0) | (r->exact ? DATA_EXACT : 0));
-    return finish(p, &s->layout, r, &d, out);
+    return finish(p, &s->layout, r, rank, &d, out, 0);
 }
 
 /* Place i in the order of the share: units of `fit` fragments, strided, what is left at the end. */
@@ -185,7 +186,7 @@ static size_t next_scatter(struct set *s, struct round *r, const struct env *e, 
         }
     }
     size_t len = p.n ? scatter_datagram(&p, s, r, rank, PHASE_SCATTER, out, now) : 0;
-    if (l->scatter_pos >= l->share)
+    if (l->scatter_pos >= l->share && !parity_due(r, rank, PARITY_SCATTER))
         l->summary_due = true; /* say END */
     return len;
 }
@@ -240,12 +241,20 @@ size_t round_fill(struct set *s, struct round *r, const struct env *e, uint32_t 
     struct lane *l = &r->lane[rank];
     if (l->past || !round_gathers(r))
         l->gather_pos = r->own.commits;
+    if (parity_due(r, rank, PARITY_GATHER))
+        return parity_fill(s, r, e, rank, PARITY_GATHER, out, counter, now);
     if (l->gather_pos < r->own.commits) {
+        parity_decide(r, e, rank, PARITY_GATHER, now);
         uint32_t number = r->own.order[l->gather_pos++];
         size_t len = fill_gather(s, r, rank, number, PHASE_GATHER, next_commit, out, counter, now);
         l->summary_due |= gather_sent(r, e, rank);
         return len;
     }
     size_t len = next_repair(s, r, e, rank, out, counter, now);
-    return len || !scatter_open(r) ? len : next_scatter(s, r, e, rank, out, now);
+    if (len || !scatter_open(r))
+        return len;
+    if (parity_due(r, rank, PARITY_SCATTER))
+        return parity_fill(s, r, e, rank, PARITY_SCATTER, out, counter, now);
+    parity_decide(r, e, rank, PARITY_SCATTER, now);
+    return next_scatter(s, r, e, rank, out, now);
 }

@@ -1,6 +1,7 @@
 /* DATA and SUMMARY: the frames of a round. */
 #include "wire/wire.h"
 #include "base/bytes.h"
+#include "wire/parity.h"
 #include <math.h>
 
 #define DATA_FLAGS (DATA_YOURS | DATA_LAST | DATA_CLOSED | DATA_EXACT)
@@ -13,19 +14,28 @@ static bool is_scatter(uint8_t phase)
     return phase == PHASE_SCATTER || phase == PHASE_SCATTER_REPAIR;
 }
 
-static bool data_fits(const struct wire_data *d)
+/* Parity is of what is sent for the first time. */
+static bool place_fits(const struct wire_data *d)
+{
+    if (d->rows == 0)
+        return d->depth == 0 && d->number == 0;
+    return (d->phase == PHASE_SCATTER || d->phase == PHASE_GATHER) && d->number < WIRE_NUMBER_MAX &&
+           wire_code_fits(d->rows, d->depth);
+}
+
+bool wire_data_fits(const struct wire_data *d)
 {
     return d->phase >= PHASE_SCATTER && d->phase <= PHASE_SCATTER_REPAIR &&
            d->codec >= 1 && d->codec <= WIRE_CODEC_MAX && d->packed >= 1 &&
            d->packed <= WIRE_PACKED_MAX && !(d->flags & ~DATA_FLAGS) &&
-           d->scale == 1.0f && isfinite(d->weight) && d->weight > 0 &&
+           place_fits(d) && isfinite(d->weight) && d->weight > 0 &&
            (is_scatter(d->phase) || d->mask != 0);
 }
 
 size_t wire_data_encode(uint8_t *out, size_t cap, const struct wire_data *d)
 {
     byte_writer w = writer_of(out, cap);
-    if (!data_fits(d))
+    if (!wire_data_fits(d))
         return 0;
     put_u32(&w, d->group);
     put_u32(&w, d->tensor);
@@ -35,7 +45,7 @@ size_t wire_data_encode(uint8_t *out, size_t cap, const struct wire_data *d)
     put_u8(&w, d->codec);
     put_u8(&w, d->packed);
     put_u8(&w, d->flags);
-    put_f32(&w, d->scale);
+    put_u32(&w, d->number | (uint32_t)wire_code_byte(d->rows, d->depth) << 24);
     put_f32(&w, d->weight);
     if (is_scatter(d->phase)) {
         put_u32(&w, d->time);
@@ -59,7 +69,9 @@ int wire_data_decode(struct wire_data *d, const uint8_t *p, size_t n)
     d->codec = get_u8(&r);
     d->packed = get_u8(&r);
     d->flags = get_u8(&r);
-    d->scale = get_f32(&r);
+    uint32_t place = get_u32(&r);
+    d->number = place & (WIRE_NUMBER_MAX - 1);
+    wire_code_of((uint8_t)(place >> 24), &d->rows, &d->depth);
     d->weight = get_f32(&r);
     if (is_scatter(d->phase)) {
         d->time = get_u32(&r);
@@ -68,7 +80,7 @@ int wire_data_decode(struct wire_data *d, const uint8_t *p, size_t n)
         d->mask = get_u64(&r);
     }
     d->sender_round = get_u32(&r);
-    if (!r.ok || !data_fits(d))
+    if (!r.ok || !wire_data_fits(d))
         return SLEET_EMALFORMED;
     if (r.left == 0 || r.left > WIRE_PAYLOAD_MAX)
         return SLEET_EMALFORMED;

@@ -112,13 +112,22 @@ struct wire_schema_ack {
     struct wire_tensor entry;
 };
 
-enum { PHASE_SCATTER = 1, PHASE_GATHER = 2, PHASE_REPAIR = 3, PHASE_SCATTER_REPAIR = 4 };
+enum {
+    PHASE_SCATTER = 1,
+    PHASE_GATHER = 2,
+    PHASE_REPAIR = 3,
+    PHASE_SCATTER_REPAIR = 4,
+    PHASE_GATHER_PARITY = 5, /* wire/parity.h */
+    PHASE_SCATTER_PARITY = 6
+};
 enum { DATA_YOURS = 1, DATA_LAST = 2, DATA_CLOSED = 4, DATA_EXACT = 8 };
 
 struct wire_data {
     uint32_t group, tensor, round, fragment;
     uint8_t phase, codec, packed, flags; /* PHASE_..., codec id, fragments, DATA_... */
-    float scale, weight;
+    uint8_t rows, depth; /* of the parity that comes for it (wire/parity.h), rows 0: none; PHASE_SCATTER, _GATHER */
+    uint32_t number;     /* its own among the datagrams that are protected, below WIRE_NUMBER_MAX */
+    float weight;
     uint32_t time, remaining; /* scatter phases, else 0 */
     uint64_t mask;            /* gather phases, else 0 */
     uint32_t sender_round;
@@ -200,6 +209,8 @@ int wire_schema_decode(struct wire_schema *, const uint8_t *, size_t);
 size_t wire_schema_ack_encode(uint8_t *out, size_t cap, const struct wire_schema_ack *);
 int wire_schema_ack_decode(struct wire_schema_ack *, const uint8_t *, size_t);
 
+/* Are all fields but the payload within the bounds? */
+bool wire_data_fits(const struct wire_data *);
 /* Writes the 40 bytes before the payload; the caller puts the payload behind them. */
 size_t wire_data_encode(uint8_t *out, size_t cap, const struct wire_data *);
 /* Checks what can be checked without the set: the payload is of 1 to WIRE_PAYLOAD_MAX bytes. */
