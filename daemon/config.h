@@ -51,6 +51,8 @@
       "sides that were apart for fewer rounds are averaged, else one takes the other's model") \
     X(ON_ISOLATED, "job", "on_isolated", SWITCH, "pause", 0, 0,                             \
       "after 10 rounds in a row of low coverage: pause keeps the values as they are, or go-on") \
+    X(PARITY, "job", "parity", SWITCH, "auto", 0, 0,                                        \
+      "protect what is sent by parity where asking again takes longer: auto, or off")       \
     X(LOSS, "emulate", "loss", NUMBER, "0", 0, 1,                                           \
       "emulated: share of datagrams dropped on receipt")                                    \
     X(SEED, "emulate", "seed", NUMBER, "0", 0, 18446744073709551615.0,                      \
@@ -71,7 +73,7 @@ struct config {
     /* The same, parsed: */
     uint64_t node_id, seed;
     double rate_mbit, keep_mib, clip, loss, receive_buffer, merge_rounds;
-    bool part_continue, go_on_isolated;
+    bool part_continue, go_on_isolated, parity_off;
     bool gso, sealed, has_operator;
     uint8_t operator_key[KEY_BYTES]; /* ed25519 public key */
     uint64_t *allow;                 /* owned; node ids, as many as */

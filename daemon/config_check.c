@@ -65,6 +65,7 @@ static bool check_switch(struct config *c, int id)
     const struct { const char *words[2]; bool *field; } switches[CONFIG_COUNT] = {
         [CONFIG_GSO] = {{"off", "auto"}, &c->gso},
         [CONFIG_ON_PARTITION] = {{"park", "continue"}, &c->part_continue},
+        [CONFIG_PARITY] = {{"auto", "off"}, &c->parity_off},
         [CONFIG_ON_ISOLATED] = {{"pause", "go-on"}, &c->go_on_isolated}};
     const char *const *words = switches[id].words;
     *switches[id].field = strcmp(c->text[id], words[1]) == 0;

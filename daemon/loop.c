@@ -204,6 +204,7 @@ static bool make_engine(struct daemon *d, uint64_t seed)
                         .clip = d->config->clip,
                         .on_partition = d->config->part_continue ? PARTITION_CONTINUE : PARTITION_PARK,
                         .merge_rounds = (uint32_t)d->config->merge_rounds,
+                        .parity_off = d->config->parity_off,
                         .go_on_isolated = d->config->go_on_isolated,
                         .log = logger_current()};
     if (!read_peers(d, peers, &ec.peer_count) ||

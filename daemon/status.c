@@ -180,6 +180,16 @@ char *status_json(const struct control *k)
     return finish(root);
 }
 
+static void add_protection(cJSON *o, const engine_peer *p)
+{
+    cJSON_AddNumberToObject(o, "loss", p->loss);
+    cJSON_AddNumberToObject(o, "loss_to", p->loss_told);
+    cJSON_AddNumberToObject(o, "parity_rows", p->protection.rows);
+    cJSON_AddStringToObject(o, "protection_why", protect_reason_text(p->protection.reason));
+    add_ms(o, "repair_ms", p->protection.repair);
+    add_ms(o, "parity_ms", p->protection.parity);
+}
+
 char *status_peers_json(const struct control *k)
 {
     static engine_peer peers[ENGINE_PEERS_MAX];
@@ -204,6 +214,7 @@ char *status_peers_json(const struct control *k)
         cJSON_AddNumberToObject(o, "round", num(p->round));
         cJSON_AddBoolToObject(o, "contributing", p->contributing);
         cJSON_AddNumberToObject(o, "gaps", num(p->gaps));
+        add_protection(o, p);
         cJSON_AddNumberToObject(o, "silent_rounds", p->silent_rounds);
         cJSON_AddNumberToObject(o, "coverage", p->coverage);
         cJSON_AddNumberToObject(o, "clipped", num(p->clipped));

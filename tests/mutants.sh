@@ -46,6 +46,10 @@ names=(
     "a node's own gradient fills what nobody delivered"
     "arrival rates are not reckoned with"
     "half a gradient is handed to a nonlinear update"
+    "no parity is sent"
+    "parity takes two datagrams for one"
+    "what is rebuilt counts as the owner's, whoever sent the parity"
+    "what is protected is asked for at once all the same"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -113,6 +117,12 @@ fault() { # NUMBER
     24) plant lib/core/round/estimate.c '    return 1 / q;' '    return q / q;' ;;
     25) plant lib/core/round/close.c '    r->behind |= !r->closing && misses_step(s, r);' \
         '    r->behind |= !r->closing && misses_step(s, r) && !r->joined;' ;;
+    26) plant lib/core/round/parity.c '    if (!m->protection.rows ||' '    if (m->protection.rows ||' ;;
+    27) plant lib/core/protect/decoder.c 'parity_add(rows, n, at.position,' 'parity_add(rows, n, at.position / 2 * 2,' ;;
+    28) plant lib/core/engine_parity.c 'engine_take_data(b->e, b->m, b->s, b->r, (int)b->rank, &d, part)' \
+        'engine_take_data(b->e, &b->e->members[b->r->group.members[b->r->owner_of_run[part[0].fragment / RUN_FRAGMENTS]].slot],
+            b->s, b->r, b->r->owner_of_run[part[0].fragment / RUN_FRAGMENTS], &d, part)' ;;
+    29) plant $feedback '        if (!idle && parity_pending(' '        if (idle && parity_pending(' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }

@@ -163,6 +163,25 @@ static void show_evidence(const cJSON *nodes, const char *where)
     }
 }
 
+static void show_protection(const cJSON *peers)
+{
+    const cJSON *p;
+    char a[24], b[24];
+    cJSON_ArrayForEach(p, peers)
+    {
+        double rows = num(p, "parity_rows", 0);
+        printf("to %s: lost %.2f %%, protected by ", str(p, "node_id"), 100 * num(p, "loss_to", 0));
+        if (rows > 0)
+            printf("parity 64+%.0f", rows);
+        else
+            printf("repair");
+        printf(": %s", str(p, "protection_why"));
+        if (num(p, "repair_ms", 0) > 0)
+            printf(" (%s, parity %s)", ms(num(p, "repair_ms", 0), a), ms(num(p, "parity_ms", 0), b));
+        printf("\n");
+    }
+}
+
 void show_peers(const cJSON *answer)
 {
     const cJSON *p;
@@ -180,6 +199,7 @@ void show_peers(const cJSON *answer)
                ms(num(p, "rtt_ms", -1), b), num(p, "rate_mbit", 0), num(p, "sent", 0),
                num(p, "received", 0), num(p, "lost", 0), num(p, "round", 0), num(p, "coverage", 0));
     }
+    show_protection(list(answer, "peers"));
     show_evidence(list(answer, "peers"), "");
 }
 
