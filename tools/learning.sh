@@ -41,7 +41,8 @@ while getopts t:c:s:j:r:x:n option; do
     esac
 done
 shift $((OPTIND - 1))
-[ $# -eq 1 ] && [ -r "$1" ] || usage
+[ $# -eq 1 ] || usage
+[ -r "$1" ] || { echo "learning.sh: cannot read $1" >&2; exit 2; }
 table=$1
 [ -x "$train" ] || { echo "learning.sh: no program $train; build it or name it with -t" >&2; exit 2; }
 
@@ -79,6 +80,7 @@ cell() { # FILE ARGUMENTS...
     local file=$1 status=0
     shift
     "$train" "$@" --json 2>"$dir/$file.settings" | grep '"event":"done"' >"$dir/$file.part" || status=${PIPESTATUS[0]}
+    [ $status -ne 0 ] || [ -s "$dir/$file.part" ] || status=255 # it ended and said nothing
     case $status in
     0) mv "$dir/$file.part" "$dir/$file" ;;
     1) echo "failed: $(tail -n 1 "$dir/$file.settings")" >"$dir/$file" ;;

@@ -20,7 +20,7 @@
 #define DATAGRAM_BODY (40 + 4 * FRAGMENT_ELEMENTS)
 #define DATAGRAM (16 + DATAGRAM_BODY + 16)
 #define SPARSE_KEPT 29 /* of 288, a tenth */
-#define RUNS 20
+#define RUNS 60
 #define BRIEF_RUNS 3
 
 struct arena {
