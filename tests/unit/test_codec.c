@@ -32,7 +32,7 @@ static const struct {
     {SLEET_CODEC_ROT2, "rot2", 76, 0, 0.9, true},
     {SLEET_CODEC_ROT3, "rot3", 112, 0, 0.7, true},
     {SLEET_CODEC_ROT4, "rot4", 148, 0, 0.5, true},
-    {SLEET_CODEC_TOPK, "topk", 578, 0x1p-8, 0, true},
+    {SLEET_CODEC_TOPK, "topk", 577, 0x1p-8, 0, true},
 };
 #define CODECS (sizeof table / sizeof table[0])
 
@@ -357,37 +357,46 @@ static void topk_keeps_the_largest(void)
     const struct codec *c = codec_by_id(SLEET_CODEC_TOPK);
     const float x[10] = {0, -3, 1, 2, -2, 2, 0, 0.5f, -0.0f, 2};
     const float first[10] = {0, -3, 0, 2, -2, 0, 0, 0, 0, 0};
-    const uint8_t bytes[] = {3, 0, 1, 0, 0x40, 0xc0, 3, 0, 0, 0x40, 4, 0, 0, 0xc0};
+    const uint8_t bytes[] = {3, 1, 0x40, 0xc0, 1, 0, 0x40, 0, 0, 0xc0};
     uint8_t payload[64];
     float out[10];
     CHECK_EQ(c->encode(payload, x, 10, &(struct codec_args){.keep = 3}), sizeof bytes);
     CHECK_MEM(payload, bytes, sizeof bytes);
     CHECK_EQ(c->decode(out, payload, sizeof bytes, 10), sizeof bytes);
     CHECK_MEM(out, first, sizeof out);
-    for (uint32_t keep = 0; keep < 12; keep++) { /* 7 are not zero, and 5 fill as much as all */
-        size_t want = keep == 0 || keep > 5 ? 22 : 2 + 4 * keep;
+    for (uint32_t keep = 0; keep < 12; keep++) { /* 7 are not zero, and take more than all 10 */
+        size_t want = keep == 0 || keep > 6 ? 21 : 1 + 3 * keep;
         CHECK_EQ(through(c, out, x, 10, &(struct codec_args){.keep = keep}), want);
         if (keep == 0 || keep >= 7)
             CHECK(memcmp(out, x, 8 * sizeof *x) == 0 && out[8] == 0 && out[9] == 2);
     }
-    payload[6] = 1;
-    CHECK_EQ(c->decode(out, payload, sizeof bytes, 10), 0); /* an index twice */
-    payload[6] = 3;
-    CHECK_EQ(c->decode(out, payload, sizeof bytes, 4), 0); /* one too high */
+    CHECK_EQ(c->decode(out, payload, sizeof bytes, 4), 0); /* the third is element 4 */
+}
+
+/* Gaps beyond a byte take a second. */
+static void topk_reaches_the_last_element(void)
+{
+    const struct codec *c = codec_by_id(SLEET_CODEC_TOPK);
+    for (uint32_t at = 250; at < N; at++) {
+        float x[N] = {0}, out[N];
+        x[at] = 1;
+        CHECK_EQ(through(c, out, x, N, &(struct codec_args){0}), at < 255 ? 4 : 5);
+        CHECK_MEM(out, x, sizeof x);
+    }
 }
 
 static void topk_of_a_sparse_fragment_is_all_of_it(void)
 {
     const struct codec *c = codec_by_id(SLEET_CODEC_TOPK);
     sleet_rng rng = {test_seed()};
-    for (uint32_t count = 0; count <= 144; count += 12) {
+    for (uint32_t count = 12; count <= 192; count += 12) {
         float x[N] = {0}, out[N];
         for (uint32_t left = count; left;) {
             uint32_t at = rng_below(&rng, N);
             left -= x[at] == 0;
             x[at] = 0.25f * (float)(1 + rng_below(&rng, 100));
         }
-        CHECK_EQ(through(c, out, x, N, &(struct codec_args){0}), 2 + 4 * count);
+        CHECK_EQ(through(c, out, x, N, &(struct codec_args){0}), 1 + 3 * count);
         CHECK_MEM(out, x, sizeof x);
     }
 }
@@ -407,6 +416,7 @@ TEST_SUITE(codec) = {
     TEST(rot_is_right_on_average),
     TEST(rot_packs_low_bits_first),
     TEST(topk_keeps_the_largest),
+    TEST(topk_reaches_the_last_element),
     TEST(topk_of_a_sparse_fragment_is_all_of_it),
     TEST_END,
 };

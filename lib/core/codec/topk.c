@@ -1,16 +1,17 @@
-/* topk: the elements of largest magnitude, each its index in the fragment and a bf16; the
- * others count as zero.
+/* topk: the elements of largest magnitude, each a bf16 behind the number of elements since the
+ * last; the others count as zero.
  *
  * Values are bf16 because what rounding costs (2^-18 of the energy that is sent) is nothing
- * beside what is left out, and at the same bytes half as many elements again go along.  Where
- * indices would take more than the zeros they save, all values follow one another. */
+ * beside what is left out, and at the same bytes more elements go along.  Where gaps would take
+ * more than the zeros they save, all values follow one another. */
 #include "codec/bits.h"
 #include "codec/codec.h"
 
-#define HEAD 2        /* the count */
-#define DENSE 0xffffu /* in its place: n values without indices */
-#define ENTRY 4       /* index and value */
-#define PLAIN 2       /* value alone */
+#define HEAD 1    /* the count */
+#define DENSE 255 /* in its place: n values without gaps */
+#define ENTRY 3   /* gap and value */
+#define PLAIN 2   /* value alone */
+#define FAR 255   /* a gap that a second byte is added to: 255 to 287 */
 
 /* The keep-th largest of the magnitudes, found bit by bit; 1 if there are not so many but 0. */
 static int32_t least_kept(const int32_t *magnitude, uint32_t keep)
@@ -24,6 +25,14 @@ static int32_t least_kept(const int32_t *magnitude, uint32_t keep)
             least |= bit;
     }
     return least ? least : 1;
+}
+
+static uint8_t *put_gap(uint8_t *out, uint32_t gap)
+{
+    *out++ = (uint8_t)(gap < FAR ? gap : FAR);
+    if (gap >= FAR)
+        *out++ = (uint8_t)(gap - FAR);
+    return out;
 }
 
 static size_t topk_encode(uint8_t *restrict payload, const float *restrict x, uint32_t n,
@@ -44,18 +53,17 @@ static size_t topk_encode(uint8_t *restrict payload, const float *restrict x, ui
     uint32_t count = larger + equal;
     bool dense = ENTRY * count > PLAIN * n;
     uint8_t *out = payload + HEAD;
-    put_le16(payload, (uint16_t)(dense ? DENSE : count));
-    for (uint32_t i = 0; i < n; i++) {
+    payload[0] = (uint8_t)(dense ? DENSE : count);
+    for (uint32_t i = 0, next = 0; i < n; i++) {
         bool kept = magnitude[i] > least || (magnitude[i] == least && equal > 0);
         equal -= kept && magnitude[i] == least;
         if (!kept && !dense)
             continue;
-        if (!dense) {
-            put_le16(out, (uint16_t)i);
-            out += 2;
-        }
+        if (!dense)
+            out = put_gap(out, i - next);
         put_le16(out, kept ? bf16_of(x[i]) : 0);
         out += PLAIN;
+        next = i + 1;
     }
     return (size_t)(out - payload);
 }
@@ -63,32 +71,28 @@ static size_t topk_encode(uint8_t *restrict payload, const float *restrict x, ui
 static size_t topk_decode(float *restrict x, const uint8_t *restrict payload, size_t bytes,
                           uint32_t n)
 {
+    const uint8_t *in = payload + HEAD, *end = payload + bytes;
     if (bytes < HEAD)
         return 0;
-    uint32_t count = get_le16(payload), bad = 0, next = 0;
-    bool dense = count == DENSE;
-    if (dense)
-        count = n;
-    size_t used = HEAD + (size_t)count * (dense ? PLAIN : ENTRY);
-    if (bytes < used)
-        return 0;
+    bool dense = payload[0] == DENSE;
+    uint32_t count = dense ? n : payload[0], bad = 0;
     memset(x, 0, n * sizeof *x);
-    payload += HEAD;
-    for (uint32_t k = 0; k < count; k++) {
-        uint32_t at = k;
-        if (!dense) {
-            at = get_le16(payload);
-            payload += 2;
-        }
-        if (at < next || at >= n)
+    for (uint32_t k = 0, at = 0; k < count; k++, at++) {
+        if (!dense && end - in >= ENTRY) {
+            at += *in++;
+            if (in[-1] == FAR)
+                at += *in++;
+        } else if (!dense) {
             return 0;
-        next = at + 1;
-        uint32_t bits = (uint32_t)get_le16(payload) << 16;
-        payload += PLAIN;
+        }
+        if (end - in < PLAIN || at >= n)
+            return 0;
+        uint32_t bits = (uint32_t)get_le16(in) << 16;
+        in += PLAIN;
         bad |= f32_bad(bits);
         x[at] = f32_of(bits);
     }
-    return bad ? 0 : used;
+    return bad ? 0 : (size_t)(in - payload);
 }
 
 const struct codec codec_topk = {
