@@ -1,5 +1,6 @@
 /* Every codec by the same properties, then what is peculiar to some. */
 #include "base/rng.h"
+#include "codec/adatopk.h"
 #include "codec/codec.h"
 #include "sleet_test.h"
 #include "tensor/kind.h"
@@ -401,6 +402,34 @@ static void topk_of_a_sparse_fragment_is_all_of_it(void)
     }
 }
 
+/* Two sites of three nodes: all inside, a part across; then the link becomes ten times as fast. */
+static void adatopk_follows_the_link(void)
+{
+    struct adatopk inside = {0}, across = {0};
+    CHECK(adatopk_ratio(&across, 0, 100) == 1 && adatopk_rate(&across) == 0);
+    for (int round = 0; round < 3; round++) {
+        adatopk_measured(&inside, 12.5e6);
+        adatopk_measured(&across, 0.25e6);
+        adatopk_measured(&across, 0); /* nothing came */
+    }
+    double fastest = adatopk_rate(&inside);
+    CHECK_NEAR(fastest, 12.5e6, 1);
+    CHECK(adatopk_ratio(&inside, fastest, 100) == 1 && adatopk_keep(1, N) == 0);
+    CHECK_NEAR(adatopk_ratio(&across, fastest, 100), 37.5, 1e-6);
+    CHECK(adatopk_ratio(&across, fastest, 20) == 20 && adatopk_keep(20, N) == 15);
+    CHECK_EQ(adatopk_keep(37.5, N), 8);
+    CHECK_EQ(adatopk_keep(37.5, 1), 1);
+    for (int round = 0; round < 10; round++)
+        adatopk_measured(&across, 2.5e6);
+    CHECK_NEAR(adatopk_ratio(&across, fastest, 100), 3.75, 0.05 * 3.75);
+    for (int round = 0; round < 10; round++)
+        adatopk_measured(&across, 8e6);
+    CHECK(adatopk_ratio(&across, fastest, 100) == 1);
+    for (int round = 0; round < 10; round++)
+        adatopk_measured(&across, 0.25e6);
+    CHECK_NEAR(adatopk_ratio(&across, fastest, 100), 37.5, 0.1 * 37.5);
+}
+
 TEST_SUITE(codec) = {
     TEST(ids_and_names_agree),
     TEST(round_trips_stay_in_their_bounds),
@@ -418,5 +447,6 @@ TEST_SUITE(codec) = {
     TEST(topk_keeps_the_largest),
     TEST(topk_reaches_the_last_element),
     TEST(topk_of_a_sparse_fragment_is_all_of_it),
+    TEST(adatopk_follows_the_link),
     TEST_END,
 };
