@@ -1,4 +1,5 @@
 #include "sleet_test.h"
+#include "train/awp.h"
 #include "train/idx.h"
 #include "train/optimizer.h"
 #include "train/shard.h"
@@ -368,6 +369,43 @@ static void empty_and_absent_folders_are_refused(void)
     check_refused(&f, "No such file or directory");
 }
 
+/* ---- adaptive weight precision -------------------------------------------- */
+
+static void awp_waits_for_calm(void)
+{
+    struct awp a;
+    double norm = 1;
+    awp_init(&a, 1e-3, 3, 1);
+    for (int batch = 0; batch < 100; batch++) /* while it grows by 1 % a batch nothing changes */
+        CHECK_EQ(awp_batch(&a, norm *= 1.01), 1);
+    CHECK_EQ(awp_batch(&a, norm), 1);
+    CHECK_EQ(awp_batch(&a, norm), 1);
+    CHECK_EQ(awp_batch(&a, norm *= 1.01), 1); /* the count begins anew */
+    CHECK_EQ(awp_batch(&a, norm *= 1.0005), 1);
+    CHECK_EQ(awp_batch(&a, norm *= 0.5), 1);
+    CHECK_EQ(awp_batch(&a, norm), 2); /* three in a row */
+    for (int batch = 0; batch < 100; batch++) /* it never falls */
+        CHECK_EQ(awp_batch(&a, norm *= 1.5), 2);
+    for (int batch = 1; batch < 100; batch++)
+        CHECK_EQ(awp_batch(&a, norm), batch < 3 ? 2 : batch < 6 ? 3 : 4);
+}
+
+static void awp_takes_any_norm(void)
+{
+    const double norms[] = {0, 0, 5, NAN, 5, INFINITY, 5, 5};
+    struct awp a;
+    awp_init(&a, 0.5, 1, 2);
+    for (size_t i = 0; i < 7; i++)
+        CHECK_EQ(awp_batch(&a, norms[i]), 2);
+    CHECK_EQ(awp_batch(&a, norms[7]), 3);
+    awp_init(&a, -0.01, 1, 1); /* with a threshold below 0 the norm has to shrink */
+    awp_batch(&a, 1);
+    CHECK_EQ(awp_batch(&a, 1), 1);
+    CHECK_EQ(awp_batch(&a, 0.98), 2);
+    CHECK(awp_codec(1) == SLEET_CODEC_TRUNC1 && awp_codec(3) == SLEET_CODEC_TRUNC3);
+    CHECK(awp_codec(4) == SLEET_CODEC_F32);
+}
+
 TEST_SUITE(train) = {TEST(sgd_moves_as_written),
                      TEST(adamw_moves_as_written),
                      TEST(fresh_moments_take_no_wild_step),
@@ -386,4 +424,6 @@ TEST_SUITE(train) = {TEST(sgd_moves_as_written),
                      TEST(label_out_of_range_is_refused),
                      TEST(different_counts_are_refused),
                      TEST(empty_and_absent_folders_are_refused),
-                     TEST_END};
+                     TEST(awp_waits_for_calm),
+    TEST(awp_takes_any_norm),
+    TEST_END};
