@@ -50,6 +50,8 @@ names=(
     "parity takes two datagrams for one"
     "what is rebuilt counts as the owner's, whoever sent the parity"
     "what is protected is asked for at once all the same"
+    "who was cut off and comes late teaches nothing"
+    "a budget may be shorter than the round trip, and silence is not waited out"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -126,6 +128,9 @@ fault() { # NUMBER
         'engine_take_data(b->e, &b->e->members[b->r->group.members[b->r->owner_of_run[part[0].fragment / RUN_FRAGMENTS]].slot],
             b->s, b->r, b->r->owner_of_run[part[0].fragment / RUN_FRAGMENTS], &d, part)' ;;
     29) plant $feedback '        if (!idle && parity_pending(' '        if (idle && parity_pending(' ;;
+    32) plant lib/core/round/wait.c '            budget_late(&s->budget, ' '            (void)(' ;;
+    33) plant lib/core/round/wait.c '    budget_floor(&s->budget, floor);' '    budget_floor(&s->budget, 0);' &&
+        plant lib/core/round/wait.c '#define UNHEARD_MAX MS(500)' '#define UNHEARD_MAX MS(0)' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }

@@ -39,6 +39,8 @@ struct member_set {
     uint64_t parent, forked_at; /* the lineage that it was forked from, in which round; 0: none */
     uint64_t weight;            /* contributions averaged since the founding */
     uint64_t weight_as_of;      /* its round then */
+    uint64_t cut_round;     /* in which an owner here stopped waiting for it; 0: it has come since */
+    sleet_time cut_since;   /* when that wait began */
     uint32_t silent_rounds; /* in a row without any contribution to this node */
     sleet_time ask_at;      /* not to be asked for a group before */
     double coverage;        /* long-run share of its fragments in our commits */

@@ -2,6 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LATE_MAX MS(500)
+
+static sleet_duration longer(sleet_duration a, sleet_duration b)
+{
+    return a > b ? a : b;
+}
+
 static sleet_duration clamp(sleet_duration v, sleet_duration low, sleet_duration high)
 {
     return v < low ? low : v > high ? high : v;
@@ -18,6 +25,14 @@ void budget_init(struct budget *b, sleet_duration first, sleet_duration min, sle
     *b = (struct budget){.first = clamp(first, min, max), .min = min, .max = max};
 }
 
+static sleet_duration longest_recent(const struct budget *b)
+{
+    sleet_duration longest = 0;
+    for (uint32_t i = 1; i <= BUDGET_RECENT && i <= b->n; i++)
+        longest = longer(longest, b->samples[(b->pos + BUDGET_SAMPLES - i) % BUDGET_SAMPLES]);
+    return longest;
+}
+
 void budget_add(struct budget *b, sleet_duration sample, bool censored)
 {
     sleet_duration sorted[BUDGET_SAMPLES], now = budget_now(b);
@@ -29,10 +44,21 @@ void budget_add(struct budget *b, sleet_duration sample, bool censored)
         b->n++;
     memcpy(sorted, b->samples, b->n * sizeof(sorted[0]));
     qsort(sorted, b->n, sizeof(sorted[0]), compare);
-    b->p95 = sorted[(b->n * 95 + 99) / 100 - 1];
+    b->longest = longer(sorted[(b->n * 95 + 99) / 100 - 1], longest_recent(b));
+}
+
+void budget_late(struct budget *b, sleet_duration sample)
+{
+    budget_add(b, clamp(sample, 0, longer(LATE_MAX, 4 * budget_now(b))), false);
+}
+
+void budget_floor(struct budget *b, sleet_duration floor)
+{
+    b->floor = floor;
 }
 
 sleet_duration budget_now(const struct budget *b)
 {
-    return b->n < BUDGET_SAMPLES_MIN ? b->first : clamp(b->p95 + b->p95 / 4, b->min, b->max);
+    sleet_duration learned = b->n < BUDGET_SAMPLES_MIN ? b->first : b->longest + b->longest / 4;
+    return clamp(longer(learned, b->floor), b->min, b->max);
 }

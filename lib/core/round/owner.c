@@ -355,14 +355,6 @@ static sleet_duration grace(const struct round *r, const struct env *e)
     return g;
 }
 
-static sleet_duration budget_of(const struct set *s, const struct round *r)
-{
-    if (!r->exact)
-        return budget_now(&s->budget);
-    sleet_duration own = r->joined ? time_since(r->deadline, r->started) : 0;
-    return own > s->budget.max ? own : s->budget.max;
-}
-
 sleet_time owner_deadline(const struct set *s, const struct round *r)
 {
     const struct owner_side *o = &r->own;
@@ -370,13 +362,16 @@ sleet_time owner_deadline(const struct set *s, const struct round *r)
         return (sleet_time){0};
     if (o->final || time_is_never(o->first_seen))
         return TIME_NEVER;
-    return time_min(o->grace_at, time_add(o->first_seen, budget_of(s, r)));
+    return time_min(o->grace_at, time_is_never(o->until)
+                                     ? time_add(o->first_seen, wait_budget(s, r))
+                                     : o->until);
 }
 
 void owner_check(struct set *s, struct round *r, const struct env *e, sleet_time now)
 {
     struct owner_side *o = &r->own;
     take_own(s, r, e, SLICE_FRAGMENTS);
+    wait_learn(s, r, e, now);
     if (o->finishing)
         finish(s, r, e);
     if (o->finishing || o->final || (r->joined && !r->prepared))
@@ -414,11 +409,12 @@ void owner_check(struct set *s, struct round *r, const struct env *e, sleet_time
         finish(s, r, e);
         return;
     }
-    sleet_duration budget = budget_of(s, r);
-    if (waited < budget)
+    if (!wait_is_over(s, r, e, o->need & ~over, now))
         return;
-    budget_add(&s->budget, budget, true);
-    if (waited > 2 * budget + MS(500)) { /* this process slept through it */
+    bool slept = !time_is_never(o->until) && time_since(now, o->until) > wait_budget(s, r) + MS(500);
+    wait_note_cut(s, r, e, o->need & ~over);
+    budget_add(&s->budget, 0, true);
+    if (slept) {
         o->final = o->discarded = true;
         for (uint32_t i = 0; i < r->group.n; i++)
             r->lane[i].summary_due = (int)i != r->self;

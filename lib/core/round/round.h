@@ -52,6 +52,7 @@ struct owner_side {
     float *change;             /* by number and rank, see clip.h */
     bool finishing, final, discarded;
     sleet_time first_seen, grace_at; /* TIME_NEVER when unset */
+    sleet_time until;                /* as now known it waits until then; likewise */
     uint64_t need, over;             /* ranks waited for; ranks that said END */
 };
 
@@ -197,6 +198,7 @@ struct set {
     struct layout layout;
     int handle;
     struct budget budget;
+    uint32_t cut_off; /* members with a cut_round */
     struct clip clip;
     struct collect collect;
     struct late late;
@@ -369,6 +371,16 @@ uint32_t owner_numbers(const struct round *);
 /* True while commits wait to be made or taken over into the result. */
 bool owner_busy(const struct round *);
 sleet_time owner_deadline(const struct set *, const struct round *);
+
+/* ---- wait.c */
+/* How long at most, from the first contribution on; of exact rounds the deadline. */
+sleet_duration wait_budget(const struct set *, const struct round *);
+/* False: there is still something to wait for from those that are missing; own.until says how long. */
+bool wait_is_over(struct set *, struct round *, const struct env *, uint64_t missing, sleet_time now);
+/* They are waited for no longer, */
+void wait_note_cut(struct set *, const struct round *, const struct env *, uint64_t missing);
+/* and when they come, the budget learns how long it would have taken. */
+void wait_learn(struct set *, const struct round *, const struct env *, sleet_time now);
 
 /* ---- clip.c: see clip.h */
 /* Judge a contribution of n finite elements.  True: it is held back, and is not to be added. */
