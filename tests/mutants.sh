@@ -122,14 +122,11 @@ fault() { # NUMBER
     26) plant lib/core/round/parity.c '    if (!m->protection.rows ||' '    if (m->protection.rows ||' ;;
     27) plant lib/core/protect/decoder.c 'parity_add(rows, n, at.position,' 'parity_add(rows, n, at.position / 2 * 2,' ;;
     28) plant lib/core/engine_parity.c 'engine_take_data(b->e, b->m, b->s, b->r, (int)b->rank, &d, part)' \
-    29) plant lib/core/protect/rule.c 'd.reason == PROTECT_FAR ?' 'd.reason == PROTECT_OFF ?' ;;
-    30) plant lib/core/protect/decoder.c 'parity_add(rows, n, at.position,' 'parity_add(rows, n, at.position / 2 * 2,' ;;
-    31) plant lib/core/engine_parity.c 'engine_take_data(b->e, b->m, b->s, b->r, (int)b->rank, &d, part)' \
         'engine_take_data(b->e, &b->e->members[b->r->group.members[b->r->owner_of_run[part[0].fragment / RUN_FRAGMENTS]].slot],
             b->s, b->r, b->r->owner_of_run[part[0].fragment / RUN_FRAGMENTS], &d, part)' ;;
     29) plant $feedback '        if (!idle && parity_pending(' '        if (idle && parity_pending(' ;;
-    32) plant lib/core/round/wait.c '            budget_late(&s->budget, ' '            (void)(' ;;
-    33) plant lib/core/round/wait.c '    budget_floor(&s->budget, floor);' '    budget_floor(&s->budget, 0);' &&
+    30) plant lib/core/round/wait.c '            budget_late(&s->budget, ' '            (void)(' ;;
+    31) plant lib/core/round/wait.c '    budget_floor(&s->budget, floor);' '    budget_floor(&s->budget, 0);' &&
         plant lib/core/round/wait.c '#define UNHEARD_MAX MS(500)' '#define UNHEARD_MAX MS(0)' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
