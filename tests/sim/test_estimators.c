@@ -204,11 +204,12 @@ static void check_book(cluster *c, const struct book *b)
     CHECK_NEAR(left, shed, 1e-6 * scale + 1e-3);
 }
 
-static cluster *carrying(double loss)
+static cluster *carrying(double loss, sleet_codec codec)
 {
     struct sim_config config = {.nodes = NODES,
                                 .seed = test_seed(),
                                 .kind = {.payload = SLEET_GRADIENT, .estimator = SLEET_CARRY},
+                                .codec = codec,
                                 .link = {.delay = US(200), .loss = loss}};
     return ready_cluster(&config, counts, 1);
 }
@@ -223,7 +224,7 @@ static void carry_loses_nothing(void)
     static struct book b;
     for (uint32_t i = 0; i < LOSSES; i++) {
         sleet_rng rng = {test_seed() + i};
-        cluster *c = carrying(losses[i]);
+        cluster *c = carrying(losses[i], 0);
         REQUIRE(c);
         b = (struct book){.frozen_most = 0};
         keep_book(c, &rng, test_repeats(200), 1, 1, NULL, &b);
@@ -238,13 +239,30 @@ static void carry_loses_nothing(void)
     }
 }
 
+/* What codecs lose of contributions and of results is carried over as well. */
+static void nor_do_codecs(void)
+{
+    static const sleet_codec codecs[] = {SLEET_CODEC_BF16, SLEET_CODEC_I8, SLEET_CODEC_TRUNC2};
+    static struct book b;
+    for (uint32_t i = 0; i < sizeof codecs / sizeof codecs[0]; i++) {
+        sleet_rng rng = {test_seed() + i};
+        cluster *c = carrying(0.05, codecs[i]);
+        REQUIRE(c);
+        b = (struct book){.frozen_most = 0};
+        keep_book(c, &rng, test_repeats(100), 1, 1, NULL, &b);
+        check_book(c, &b);
+        CHECK(residual_of(c, 0).norm > 0);
+        cluster_free(c);
+    }
+}
+
 /* Rounds that a deadline cuts off: nobody knows what became of its contribution, until a late commit says so. */
 static void what_is_not_known_is_frozen(void)
 {
     static struct book b;
     sleet_rng rng = {test_seed()};
     const sleet_round_options brief = {.deadline_ns = US(900)}, usual = {.deadline_ns = SEC(2)};
-    cluster *c = carrying(0);
+    cluster *c = carrying(0, 0);
     REQUIRE(c);
     b = (struct book){.frozen_most = 0};
     keep_book(c, &rng, 8, 1, 1, &brief, &b); /* more in a row, and the nodes pause */
@@ -260,7 +278,7 @@ static void what_is_never_known_returns(void)
     sleet_rng rng = {test_seed()};
     const sleet_round_options brief = {.deadline_ns = MS(400)};
     static struct book b;
-    cluster *c = carrying(0);
+    cluster *c = carrying(0, 0);
     REQUIRE(c);
     for (uint32_t i = 0; i < NODES; i++)
         cluster_start(c, i, &brief);
@@ -290,7 +308,7 @@ static void a_residual_is_bounded(void)
     static struct book b;
     sleet_rng rng = {test_seed()};
     bool dropping = true;
-    cluster *c = carrying(0);
+    cluster *c = carrying(0, 0);
     REQUIRE(c);
     b = (struct book){.frozen_most = 0};
     sim_on_datagram(cluster_sim(c), drop_contributions, &dropping);
@@ -314,7 +332,7 @@ static void a_residual_is_bounded(void)
 static void alone_it_serves_itself(void)
 {
     bool dropping = true;
-    cluster *c = carrying(0);
+    cluster *c = carrying(0, 0);
     REQUIRE(c);
     sim_on_datagram(cluster_sim(c), drop_contributions, &dropping);
     fill_constant(c, 1);
@@ -346,6 +364,7 @@ TEST_SUITE(estimators) = {
     TEST(who_pauses_counts_in_neither),
     TEST(carry_keeps_a_constant),
     TEST(carry_loses_nothing),
+    TEST(nor_do_codecs),
     TEST(what_is_not_known_is_frozen),
     TEST(what_is_never_known_returns),
     TEST(a_residual_is_bounded),

@@ -111,20 +111,74 @@ void carry_begin(struct set *s, struct round *r)
     }
 }
 
-/* The contribution is frozen; at once back in the residual where there is no room. */
-static void freeze(struct set *s, const struct round *r, uint32_t fragment, float *residual, uint32_t n)
+/* Keep something of a fragment outside the residual; NULL where there is no room. */
+static struct kept *keep(struct set *s, const struct round *r, uint32_t fragment)
 {
     struct carry *c = &s->carry;
     struct kept *k = c->frozen < CARRY_FROZEN * (uint64_t)s->layout.fragments ? malloc(sizeof *k) : NULL;
-    if (!k) {
-        c->sum.returned++;
-        return;
-    }
+    if (!k)
+        return NULL;
     *k = (struct kept){.next = c->of[fragment].kept, .round = r->number};
-    memcpy(k->x, residual, n * sizeof *residual);
-    memset(residual, 0, n * sizeof *residual);
     c->of[fragment].kept = k;
     c->frozen++;
+    return k;
+}
+
+/* The contribution is frozen; at once back in the residual where there is no room. */
+static void freeze(struct set *s, const struct round *r, uint32_t fragment, float *residual, uint32_t n)
+{
+    struct kept *k = keep(s, r, fragment);
+    if (!k) {
+        s->carry.sum.returned++;
+        return;
+    }
+    memcpy(k->x, residual, n * sizeof *residual);
+    memset(residual, 0, n * sizeof *residual);
+}
+
+void carry_coded(struct set *s, const struct round *r, uint32_t fragment, const float *mean, const float *x,
+                 uint32_t n, double weight)
+{
+    uint32_t elements;
+    float *residual = r->residual ? residual_of(s, r->residual, fragment, &elements) : NULL;
+    bool open = !r->closing && !r->closed;
+    bool in = r->own.mask[r->number_of[fragment]] >> r->self & 1;
+    struct kept *k = NULL;
+    if (!residual || (!open && memcmp(mean, x, n * sizeof *x) == 0))
+        return;
+    if (!open) {
+        if (!(k = keep(s, r, fragment)))
+            return;
+        k->back = true;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        float lost = (float)(((double)mean[i] - (double)x[i]) * weight);
+        if (k)
+            k->x[i] = lost;
+        else
+            residual[i] = in ? lost : residual[i] + lost;
+    }
+}
+
+/* What got through of the node's contribution is not in the residual, what its codec lost of it is. */
+static void keep_what_was_lost(const struct set *s, const struct round *r, uint32_t fragment, uint32_t tensor,
+                               const float *x, float *residual, uint32_t n)
+{
+    const struct codec *codec = codec_by_id((uint8_t)s->layout.tensors[tensor].codec);
+    const struct codec_args args = scatter_args(r, fragment);
+    uint8_t bytes[WIRE_PAYLOAD_MAX];
+    float sum[FRAGMENT_ELEMENTS], came[FRAGMENT_ELEMENTS];
+    if (r->owner_of_run[fragment / RUN_FRAGMENTS] == r->self)
+        return; /* carry_coded() has done so */
+    if (codec->id == SLEET_CODEC_F32) {
+        memset(residual, 0, n * sizeof *residual);
+        return;
+    }
+    const float *given = carry_add(s, r, fragment, x, sum);
+    size_t len = codec->encode(bytes, given, n, &args);
+    codec->decode(came, bytes, len, n);
+    for (uint32_t i = 0; i < n; i++)
+        residual[i] = (float)(((double)given[i] - (double)came[i]) * r->weight);
 }
 
 enum fate_of_own { OWN_IN, OWN_OUT, OWN_UNKNOWN };
@@ -167,7 +221,7 @@ static void settle(struct set *s, struct round *r, uint32_t fragment, bool withd
     for (uint32_t i = 0; i < n && fate != OWN_IN && counts; i++)
         residual[i] = (float)((double)residual[i] + (double)x[i] * r->weight);
     if (fate == OWN_IN)
-        memset(residual, 0, n * sizeof *residual);
+        keep_what_was_lost(s, r, fragment, tensor, x, residual, n);
     else if (fate == OWN_UNKNOWN)
         freeze(s, r, fragment, residual, n);
     if (fate != OWN_IN && f->unserved > CARRY_PATIENCE)

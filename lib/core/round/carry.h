@@ -3,13 +3,15 @@
  *     contribution = weight * value + residual, sent as that over the weight, with its weight
  *
  * When a round closes each fragment's contribution has one of three fates.  The commit's mask shows it in:
- * the residual is 0.  The commit is there and does not show it, or it was never sent: it is the residual.
+ * the residual is what its codec lost.  The commit is there and does not show it, or it was never sent: it is the residual.
  * The commit was not seen: it is frozen, neither sent nor dropped, until a late commit decides; when the
  * round leaves the window it returns, counted, for it may have been in.
  *
  * Invariant: of everything that was contributed each part is in commits, in the residual, frozen, or in `shed`.
  * The residual is the trainer's memory, which the engine reads and writes while a round is open only; what
  * is decided in between waits for the next start.  It lives as long as the trainer, whoever comes and goes.
+ *
+ * What the codec of a commit loses is in the residual of its owner, times the weight of the commit.
  *
  * Bounds (no residual may outgrow what it is added to): after CARRY_PATIENCE rounds without being in a commit
  * it decays, and its norm is at most CARRY_MOST times the running norm of the fragment's contributions.

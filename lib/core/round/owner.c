@@ -176,12 +176,15 @@ static void commit(struct set *s, struct round *r, const struct env *e, uint32_t
         o->coded = calloc((size_t)owner_numbers(r) + 1, sizeof *o->coded);
     if (!o->mask[number] || !o->commit || !o->coded)
         return;
-    float x[FRAGMENT_ELEMENTS];
+    float x[FRAGMENT_ELEMENTS], mean[FRAGMENT_ELEMENTS];
     uint32_t fragment = owner_fragment(r, number), n = elements_of(s, r, number);
     clip_settle(s, r, e, number);
     double by = divisor(s, r, e, number);
     reduce_mean(x, o->acc[number], by, n);
+    memcpy(mean, x, n * sizeof *x);
     encode(s, r, number, x, n);
+    if (number < share)
+        carry_coded(s, r, fragment, mean, x, n, by);
     free(o->acc[number]);
     o->acc[number] = NULL;
     o->wsum[number] = -by;

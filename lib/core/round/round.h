@@ -13,6 +13,7 @@
 #define ROUND_H
 #include "base/config.h"
 #include "base/stats.h"
+#include "codec/codec.h"
 #include "member/common.h"
 #include "member/member.h"
 #include "round/budget.h"
@@ -445,6 +446,9 @@ const float *carry_add(const struct set *, const struct round *, uint32_t fragme
 /* The round closes: note the fate of all that was contributed, a slice a call, true when all is done.
  * `withdrawn`: the trainer takes back what has not been sent; in one go. */
 bool carry_settle(struct set *, struct round *, bool withdrawn);
+/* As its owner the node has committed `x` where the mean was `mean`, of weight `weight`. */
+void carry_coded(struct set *, const struct round *, uint32_t fragment, const float *mean, const float *x,
+                 uint32_t n, double weight);
 /* A commit has come late, with the node's contribution or without. */
 void carry_decide(struct set *, const struct round *, uint32_t fragment, bool in);
 /* The round leaves the window: what it has not decided returns. */
@@ -494,6 +498,8 @@ sleet_time feedback_deadline(const struct set *, struct round *, const struct en
 size_t round_fill(struct set *, struct round *, const struct env *, uint32_t rank, uint8_t *out,
                   uint64_t counter, sleet_time now);
 bool round_has_data(const struct round *, uint32_t rank);
+/* How the node's contribution to a fragment is encoded in this round, each time that it is. */
+struct codec_args scatter_args(const struct round *, uint32_t fragment);
 
 /* ---- parity.c */
 struct wire_parity;

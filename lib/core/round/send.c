@@ -122,6 +122,12 @@ static bool next_asked(struct round *r, struct lane *l, uint32_t number)
     return true;
 }
 
+struct codec_args scatter_args(const struct round *r, uint32_t fragment)
+{
+    return (struct codec_args){
+        .seed = mix64(r->number ^ mix64(fragment ^ mix64(r->group.members[r->self].node_id)))};
+}
+
 /* Add the node's own values to the packing; false when they are not finite. */
 static bool pack_own(struct packing *p, struct set *s, struct round *r, const struct env *e,
                      uint32_t fragment)
@@ -131,8 +137,7 @@ static bool pack_own(struct packing *p, struct set *s, struct round *r, const st
     layout_locate(&s->layout, fragment, &tensor, &offset, &n);
     float sum[FRAGMENT_ELEMENTS];
     const float *x = carry_add(s, r, fragment, (const float *)r->send[tensor] + offset, sum);
-    const struct codec_args args = {
-        .seed = mix64(r->number ^ mix64(fragment ^ mix64(r->group.members[r->self].node_id)))};
+    const struct codec_args args = scatter_args(r, fragment);
     if (!reduce_finite(x, n)) {
         e->counters->nonfinite++;
         return false;
