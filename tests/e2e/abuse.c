@@ -81,6 +81,7 @@ static void on_null(sleet *ctx)
     EXPECT(sleet_set_register(NULL), SLEET_EINVAL);
     EXPECT(sleet_send_buffer(NULL, 0) != NULL, 0);
     EXPECT(sleet_result_buffer(NULL, 0) != NULL, 0);
+    EXPECT(sleet_residual_buffer(NULL, 0) != NULL, 0);
     EXPECT(sleet_start(NULL, NULL), SLEET_EINVAL);
     EXPECT(sleet_poll(NULL), SLEET_EINVAL);
     EXPECT(sleet_wait(NULL, &report), SLEET_EINVAL);
@@ -152,6 +153,35 @@ static void on_options(sleet_set *set)
     ((float *)sleet_send_buffer(set, 0))[2] = 0;
 }
 
+/* Alone in the job the residual, here of a checkpoint, goes into the result. */
+static void on_residual(sleet *ctx, sleet_set *other)
+{
+    const sleet_set_options carry = {.size = sizeof carry, .estimator = SLEET_CARRY};
+    sleet_set *set = NULL;
+    EXPECT(sleet_residual_buffer(other, 0) != NULL, 0);
+    EXPECT(sleet_set_new(&set, ctx, "g", SLEET_GRADIENT), SLEET_OK);
+    EXPECT(sleet_set_configure(set, &carry), SLEET_OK);
+    EXPECT(sleet_set_add(set, "first", SLEET_F32, 100, NULL), SLEET_OK);
+    EXPECT(sleet_set_add(set, "second", SLEET_F32, 700, NULL), SLEET_OK);
+    EXPECT(sleet_residual_buffer(set, 0) != NULL, 0);
+    EXPECT(sleet_set_register(set), SLEET_OK);
+    EXPECT(sleet_residual_buffer(set, 2) != NULL, 0);
+    float *residual = sleet_residual_buffer(set, 1), *send = sleet_send_buffer(set, 1);
+    const float *result = sleet_result_buffer(set, 1);
+    expect("a set with estimator carry has residuals", residual && send && result, 1);
+    if (!residual || !send || !result)
+        return;
+    for (int i = 0; i < 700; i++) {
+        expect("a residual begins with 0", residual[i] == 0, 1);
+        residual[i] = 1;
+        send[i] = 2;
+    }
+    EXPECT(sleet_start(set, NULL), SLEET_OK);
+    EXPECT(sleet_wait(set, NULL), SLEET_OK);
+    for (int i = 0; i < 700; i++)
+        expect("what was carried over is in the result", result[i] == 3 && residual[i] == 0, 1);
+}
+
 static int do_api(void)
 {
     sleet *ctx = NULL;
@@ -171,6 +201,7 @@ static int do_api(void)
     EXPECT(sleet_set_add(set, "late", SLEET_F32, 1, NULL), SLEET_ESTATE);
     EXPECT(sleet_send_buffer(set, 2) != NULL, 0);
     on_options(set);
+    on_residual(ctx, set);
     sleet_start(set, NULL);
     sleet_close(ctx); /* with a round open */
     printf("api: %u checks, %u faults\n", checks, faults);
