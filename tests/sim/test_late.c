@@ -169,10 +169,41 @@ static void a_deadline_costs_nothing_in_the_end(void)
     finish(r);
 }
 
+/* A trainer that is slow skips rounds, and has their results all the same. */
+static void who_skips_rounds_catches_up(void)
+{
+    struct run *r = begin(false);
+    double sum[NODES] = {0}, rounds = 0;
+    REQUIRE(r);
+    cluster_free(r->c);
+    struct sim_config config = {.nodes = NODES, .seed = test_seed(), .kind = {.payload = SLEET_DELTA}, .link = CLEAN_LINK};
+    r->c = ready_cluster(&config, (const uint64_t[]){ALL}, 1);
+    REQUIRE(r->c);
+    for (int round = 0; round < 60; round++) {
+        bool pauses = round % 10 == 3 || round % 10 == 4;
+        cluster_set_active(r->c, 5, !pauses);
+        fill_constant(r->c, 1);
+        CHECK(cluster_round(r->c, NULL));
+        cluster_idle(r->c, SEC(1)); /* in lock step it has to hear which round has closed */
+        rounds++;
+        for (uint32_t i = 0; i < NODES; i++) {
+            if (i == 5 && pauses)
+                continue;
+            sum[i] += (double)cluster_values(r->c, i)[0];
+            r->corrected += cluster_report(r->c, i)->report.fragments_corrected;
+        }
+    }
+    for (uint32_t i = 0; i < NODES; i++)
+        CHECK_NEAR(sum[i], rounds, 1e-6);
+    CHECK(r->corrected >= 12);
+    finish(r);
+}
+
 TEST_SUITE(late) = {
     TEST(drift_stays_bounded),
     TEST(what_was_late_is_not_lost),
     TEST(without_repair_they_walk_apart),
     TEST(a_deadline_costs_nothing_in_the_end),
+    TEST(who_skips_rounds_catches_up),
     TEST_END,
 };

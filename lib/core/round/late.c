@@ -59,6 +59,26 @@ void late_note_hole(const struct set *s, struct round *r, uint32_t fragment)
         r->lane[r->owner_of_run[fragment / RUN_FRAGMENTS]].holes++;
 }
 
+void late_skip(struct set *s, const struct env *e, uint64_t next, sleet_time now)
+{
+    if (!late_serves(&s->layout) || !s->own_round || !s->established || next > s->own_round + e->config->window + 1)
+        return;
+    for (uint64_t number = s->own_round + 1; number < next; number++) {
+        struct round *r = set_pin(s, e, number, now);
+        if (!r || r->joined)
+            continue;
+        r->joined = r->closed = r->prepared = true;
+        r->contributes = false;
+        for (uint32_t f = 0; f < s->layout.fragments; f++)
+            late_note_hole(s, r, f);
+        for (uint32_t i = 0; i < r->group.n; i++) {
+            r->lane[i].summary_due = (int)i != r->self;
+            r->lane[i].summary_gap = MS(1);
+        }
+        late_own(s, r);
+    }
+}
+
 bool late_wants(const struct set *s, const struct round *r, const struct env *e, uint32_t rank)
 {
     const struct lane *l = &r->lane[rank];

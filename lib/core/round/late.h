@@ -3,7 +3,8 @@
  * What is added to a model, by an update that is linear, may be added a round late as well.  So the holes of a
  * round are asked for until it leaves the window, and a commit that comes is added to the result of
  * the next round that closes.  Replicas differ by what is on its way: p / (1 - p) of one update's
- * variance, where without it their distance grows with each round.
+ * variance, where without it their distance grows with each round.  Rounds that the node has skipped are such
+ * rounds too: all of them is late.
  *
  * Invariant: a commit is in the node's results once: in that of its round, or as a correction. */
 #ifndef ROUND_LATE_H

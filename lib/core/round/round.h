@@ -461,6 +461,8 @@ void carry_tell(const struct set *, engine_residual *);
 /* ---- late.c: see late.h */
 /* The round closes without that fragment. */
 void late_note_hole(const struct set *, struct round *, uint32_t fragment);
+/* The node joins round `next`: what was decided in those between its last one and that is late for it. */
+void late_skip(struct set *, const struct env *, uint64_t next, sleet_time now);
 /* Is the member still to be asked for commits of the closed round, and for which? */
 bool late_wants(const struct set *, const struct round *, const struct env *, uint32_t rank);
 bool late_is_hole(const struct set *, const struct round *, uint32_t fragment);
