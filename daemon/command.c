@@ -224,7 +224,8 @@ static void do_start(const struct call *a)
         !command_number(a->argv[2], (uint64_t)DEADLINE_MAX_NS, &deadline) || !real(a->argv[3], &o.weight) ||
         !real(a->argv[4], &o.least_coverage) || !command_number(a->argv[5], UINT32_MAX, &quorum) ||
         !command_number(a->argv[6], UINT32_MAX, &exact) || deadline == 0 || o.weight <= 0 ||
-        o.least_coverage < 0 || o.least_coverage > 1) {
+        o.least_coverage < 0 || o.least_coverage > 1 ||
+        (a->argc > 7 && !(real(a->argv[7], &o.keep) && o.keep >= 0 && o.keep <= 1))) {
         command_fail(a->c, SLEET_EINVAL, "start: a value is malformed or out of range");
         return;
     }
@@ -406,7 +407,7 @@ static const struct {
     {"set", 2, 5, do_set, PLAIN},
     {"tensor", 3, 4, do_tensor, PLAIN},
     {"register", 0, 0, do_register, PLAIN},
-    {"start", 7, 7, do_start, PLAIN},
+    {"start", 7, 8, do_start, PLAIN},
     {"cancel", 1, 1, do_cancel, PLAIN},
     {"job", 0, 1, do_job, PLAIN},
     {"state", 0, 0, state_do_show, REPORT},

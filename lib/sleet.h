@@ -271,6 +271,9 @@ typedef struct sleet_round_options {
     double least_coverage; /* below it the report is marked; 0 means 0.5 */
     uint32_t quorum;       /* contributors after which an owner starts closing */
     uint32_t exact;        /* not 0: repair the scatter phase as well (last round, rare rounds) */
+    double keep;           /* share of its elements that a tensor with codec topk sends, the largest
+                              ones; 0 means 0.01, at most 1.  With estimator carry the rest goes with later
+                              contributions (error feedback), else it is lost */
 } sleet_round_options;
 
 /* X(name, bit, text) */

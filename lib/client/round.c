@@ -54,6 +54,8 @@ static int resolve(sleet *ctx, const sleet_round_options *in, sleet_round_option
         out->least_coverage = 0.5;
     if (!(out->least_coverage > 0 && out->least_coverage <= 1))
         return client_fail(ctx, SLEET_EINVAL, "least_coverage is not within 0 and 1");
+    if (!(out->keep >= 0 && out->keep <= 1))
+        return client_fail(ctx, SLEET_EINVAL, "keep is not within 0 and 1");
     return SLEET_OK;
 }
 
@@ -123,9 +125,9 @@ int sleet_start(sleet_set *set, const sleet_round_options *options)
     set->deadline_ns = begun + o.deadline_ns;
     int64_t left = set->deadline_ns - client_now();
     error = client_call(ctx, begun + patience + CLIENT_STALL_NS, text,
-                        "start %d %" PRIu64 " %" PRId64 " %.17g %.17g %" PRIu32 " %" PRIu32,
+                        "start %d %" PRIu64 " %" PRId64 " %.17g %.17g %" PRIu32 " %" PRIu32 " %.17g",
                         set->handle, set->seq, left > 0 ? left : 1, o.weight, o.least_coverage,
-                        o.quorum, o.exact);
+                        o.quorum, o.exact, o.keep);
     if (error) {
         set->open = set->closed = false;
         set->running = error == SLEET_ESTALLED;

@@ -123,7 +123,7 @@ struct round {
     bool prepared; /* the send buffers are as they are sent, see rotated.c */
     uint32_t turned, turned_back; /* fragments done with, forward and back */
     uint32_t wound_up; /* fragments done with while closing */
-    double weight, least_coverage;
+    double weight, least_coverage, keep;
     uint32_t quorum, expected, flags;
     sleet_time started, deadline;
     uint64_t skipped;

@@ -125,7 +125,8 @@ static bool next_asked(struct round *r, struct lane *l, uint32_t number)
 struct codec_args scatter_args(const struct round *r, uint32_t fragment)
 {
     return (struct codec_args){
-        .seed = mix64(r->number ^ mix64(fragment ^ mix64(r->group.members[r->self].node_id)))};
+        .seed = mix64(r->number ^ mix64(fragment ^ mix64(r->group.members[r->self].node_id))),
+        .keep = r->keep < 1 ? (uint32_t)(r->keep * FRAGMENT_ELEMENTS + 0.999) : 0};
 }
 
 /* Add the node's own values to the packing; false when they are not finite. */

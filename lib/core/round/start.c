@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define DEADLINE_STEP SEC(2)
+#define KEEP_DEFAULT 0.01 /* of the elements, sparse codecs */
 #define DEADLINE_EXACT SEC(30)
 
 void set_drop_pending(struct set *s)
@@ -119,6 +120,7 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
     e->members[0].sets[s->handle].gave = (float)r->weight;
     carry_begin(s, r);
     r->quorum = o->quorum;
+    r->keep = o->keep > 0 ? o->keep : KEEP_DEFAULT;
     r->exact |= o->exact != 0;
     r->quiet_until = (sleet_time){0};
     r->started = s->pending.at;
@@ -246,7 +248,7 @@ int set_start(struct set *s, const struct env *e, const engine_start_args *a, sl
 {
     const sleet_round_options *o = &a->options;
     if (o->deadline_ns < 0 || o->deadline_ns > SEC(3600) || !(o->weight >= 0 && o->weight < 1e30) ||
-        !(o->least_coverage >= 0 && o->least_coverage <= 1))
+        !(o->least_coverage >= 0 && o->least_coverage <= 1) || !(o->keep >= 0 && o->keep <= 1))
         return SLEET_EINVAL;
     if (!s->attached)
         return SLEET_ESTATE;
