@@ -183,10 +183,51 @@ static void topk_leaves_the_rest_for_later(void)
            sparse, carried, bytes / all);
 }
 
+/* Bytes of a round of a set whose last tensor is state, of values hardly any of which is not 0. */
+static double bytes_beside_state(sleet_codec codec)
+{
+    struct sim_config config = {.nodes = N, .seed = test_seed(), .link = CLEAN_LINK, .codec = codec,
+                                .kind = {.payload = SLEET_GRADIENT}, .state_tensors = 1};
+    cluster *c = cluster_new(&config, counts, 3);
+    struct sim_totals a = {0}, b = {0};
+    uint64_t wrong = 0, lossy = counts[0] + counts[1];
+    if (!CHECK(c != NULL))
+        return 0;
+    cluster_idle(c, SEC(4));
+    for (int round = 0; round <= SLEET_REFRESH_ROUNDS; round++) { /* then all have all of the state */
+        cluster_round(c, NULL);
+        cluster_idle(c, MS(100));
+    }
+    for (uint32_t i = 0; i < N; i++)
+        for (uint64_t k = 0; k < ELEMENTS; k++)
+            cluster_values(c, i)[k] = (k + 7 * i) % 100 == 0 ? 1 : 0;
+    sim_get_totals(cluster_sim(c), &a);
+    CHECK(cluster_round(c, NULL) && all_complete(c));
+    sim_get_totals(cluster_sim(c), &b);
+    for (uint32_t i = 0; i < N; i++)
+        for (uint64_t k = 0; k < lossy; k++) {
+            uint64_t at = k % 100;
+            double want = at == 0 || at == 93 || at == 86 || at == 79 ? 0.25 : 0;
+            wrong += fabs((double)cluster_values(c, i)[k] - want) > 0.01;
+        }
+    CHECK_EQ(wrong, 0);
+    cluster_free(c);
+    return (double)(b.bytes - a.bytes);
+}
+
+/* Also of a set that has others: a datagram holds what fits, of sparse ones up to a run. */
+static void small_fragments_travel_together(void)
+{
+    double f32 = bytes_beside_state(SLEET_CODEC_F32);
+    CHECK(bytes_beside_state(SLEET_CODEC_I8) < 0.275 * f32);
+    CHECK(bytes_beside_state(SLEET_CODEC_TOPK) < 0.06 * f32);
+}
+
 TEST_SUITE(codecs) = {
     TEST(topk_leaves_the_rest_for_later),
     TEST(error_and_bytes),
     TEST(equal_bits_under_loss),
     TEST(unbiased_over_rounds),
+    TEST(small_fragments_travel_together),
     TEST_END,
 };

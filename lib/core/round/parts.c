@@ -40,6 +40,7 @@ int parts_decode(const struct layout *l, uint32_t tensor, const struct wire_data
 
 uint32_t parts_fit(const struct tensor *t)
 {
-    uint32_t n = WIRE_PAYLOAD_MAX / codec_by_id((uint8_t)t->codec)->bytes_max;
-    return n < RUN_FRAGMENTS ? n : RUN_FRAGMENTS;
+    const struct codec *c = codec_by_id((uint8_t)t->codec);
+    uint32_t n = WIRE_PAYLOAD_MAX / c->bytes_max;
+    return c->sparse || n > RUN_FRAGMENTS ? RUN_FRAGMENTS : n;
 }

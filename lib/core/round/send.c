@@ -25,7 +25,6 @@ bool round_has_data(const struct round *r, uint32_t rank)
 struct packing {
     const struct codec *codec;
     uint32_t tensor, first, n; /* fragments first .. first + n - 1 */
-    uint32_t fit;              /* at most so many */
     uint8_t payload[WIRE_PAYLOAD_MAX];
     size_t bytes;
 };
@@ -33,7 +32,7 @@ struct packing {
 /* May the fragment be the next one? */
 static bool fits(const struct packing *p, const struct layout *l, uint32_t fragment)
 {
-    return p->n < p->fit && fragment == p->first + p->n &&
+    return p->bytes + p->codec->bytes_max <= WIRE_PAYLOAD_MAX && fragment == p->first + p->n &&
            fragment / RUN_FRAGMENTS == p->first / RUN_FRAGMENTS &&
            fragment < l->tensors[p->tensor].first + l->tensors[p->tensor].fragments;
 }
@@ -44,7 +43,6 @@ static uint64_t begin(struct packing *p, const struct layout *l, uint32_t fragme
     uint64_t offset;
     layout_locate(l, fragment, &p->tensor, &offset, n);
     p->codec = codec_by_id((uint8_t)l->tensors[p->tensor].codec);
-    p->fit = parts_fit(&l->tensors[p->tensor]);
     p->first = fragment;
     p->n = 0;
     p->bytes = 0;
@@ -85,8 +83,8 @@ static size_t fill_gather(struct set *s, struct round *r, uint32_t rank, uint32_
         p.n++;
         l->sent_at[number++] = counter ? (uint32_t)counter : 1;
     } while (number < r->lane[r->self].share && fits(&p, &s->layout, owner_fragment(r, number)) &&
-             p.bytes + s->layout.coded <= WIRE_PAYLOAD_MAX && r->own.mask[number] == r->own.mask[first] &&
-             r->own.wsum[number] == r->own.wsum[first] && more(r, l, number));
+             r->own.mask[number] == r->own.mask[first] && r->own.wsum[number] == r->own.wsum[first] &&
+             more(r, l, number));
     struct wire_data d = {.phase = phase,
                           .weight = (float)-r->own.wsum[first],
                           .mask = r->own.mask[first],
