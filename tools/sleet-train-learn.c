@@ -2,34 +2,78 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A part of the values; a tensor of it, unless it stays with its node. */
-static void add_part(struct learner *l, const char *name, size_t count, bool state, bool local)
+static struct train_tensor *add_tensor(struct learner *l, const char *name, size_t elements, bool state)
 {
-    if (count && !local)
-        l->tensor[l->tensors++] = (struct train_tensor){name, l->elements, count, state};
-    l->elements += count;
+    struct train_tensor *t = &l->tensor[l->tensors++];
+    *t = (struct train_tensor){.name = name, .elements = elements, .state = state};
+    return t;
 }
 
+static void add_part(struct train_tensor *t, size_t at, size_t each)
+{
+    t->part[t->parts].at = at;
+    t->part[t->parts++].each = each;
+    t->count += t->elements * each;
+}
+
+/* Where gradients are averaged, parameters and moments are state, of which each round brings a part: both
+ * of a parameter together, or there were steps between with moments of another node. */
 static void lay_out(struct learner *l, const struct train_options *o)
 {
     const struct optimizer_kind *kind = l->optimizer.kind;
-    l->params = model_params(l->net);
+    size_t n = l->params = model_params(l->net), moments = n + model_statistics(l->net);
+    bool gradient = o->average == AVERAGE_GRADIENT;
     l->statistics = model_statistics(l->net);
-    add_part(l, "params", l->params, false, false);
-    add_part(l, "statistics", l->statistics, false, o->local_statistics);
-    add_part(l, kind->moments_name, kind->moments * l->params, o->refresh, false);
+    l->elements = moments + kind->moments * n;
+    if (gradient)
+        add_tensor(l, "gradient", n, false)->count = n;
+    struct train_tensor *t = add_tensor(l, gradient ? "state" : "params", n, gradient);
+    add_part(t, 0, 1);
+    if (gradient)
+        add_part(t, moments, kind->moments);
+    if (l->statistics && !o->local_statistics)
+        add_part(add_tensor(l, "statistics", l->statistics, gradient), n, 1);
+    if (!gradient)
+        add_part(add_tensor(l, kind->moments_name, n, o->refresh), moments, kind->moments);
+}
+
+static float *copy(float *to, const float *from, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        to[k] = from[k];
+    return to + n;
 }
 
 void learner_pack(const struct learner *l, const float *values, float *tensors)
 {
-    for (const struct train_tensor *t = l->tensor; t < l->tensor + l->tensors; tensors += t++->count)
-        memcpy(tensors, values + t->at, t->count * sizeof *tensors);
+    for (const struct train_tensor *t = l->tensor; t < l->tensor + l->tensors; t++) {
+        if (!t->parts)
+            tensors = copy(tensors, l->gradient, t->count);
+        for (size_t i = 0; i < t->elements; i++)
+            for (uint32_t p = 0; p < t->parts; p++)
+                tensors = copy(tensors, values + t->part[p].at + i * t->part[p].each, t->part[p].each);
+    }
 }
 
 void learner_unpack(const struct learner *l, const float *tensors, float *values)
 {
-    for (const struct train_tensor *t = l->tensor; t < l->tensor + l->tensors; tensors += t++->count)
-        memcpy(values + t->at, tensors, t->count * sizeof *tensors);
+    for (const struct train_tensor *t = l->tensor; t < l->tensor + l->tensors; t++) {
+        if (!t->parts)
+            tensors += t->count;
+        for (size_t i = 0; i < t->elements; i++)
+            for (uint32_t p = 0; p < t->parts; p++) {
+                copy(values + t->part[p].at + i * t->part[p].each, tensors, t->part[p].each);
+                tensors += t->part[p].each;
+            }
+    }
+}
+
+size_t learner_packed(const struct learner *l)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < l->tensors; i++)
+        n += l->tensor[i].count;
+    return n;
 }
 
 const char *learner_open(struct learner *l, const struct train_options *o,
@@ -75,6 +119,26 @@ void learner_init(const struct learner *l, uint64_t seed, float *values)
 {
     memset(values, 0, l->elements * sizeof *values);
     model_init(l->net, values, seed);
+}
+
+double learner_before(struct learner *l, struct shard_walk *walk, enum average average, uint64_t step,
+                      float *values)
+{
+    return average == AVERAGE_GRADIENT ? learner_gradient(l, walk, values)
+                                       : learner_step(l, walk, step, values);
+}
+
+bool learner_after(struct learner *l, enum average average, uint64_t step, uint32_t flags,
+                   const float *tensors, float *values)
+{
+    learner_unpack(l, tensors, values);
+    if (flags & SLEET_BEHIND)
+        return false;
+    if (average == AVERAGE_GRADIENT) {
+        copy(l->gradient, tensors, l->params); /* the first tensor */
+        learner_apply(l, step, values);
+    }
+    return true;
 }
 
 /* Sample `i` as the k-th of the batch. */

@@ -29,7 +29,9 @@
     X(O_WARMUP, "warm-up", "N", "steps in which the rate rises (0; charlm 100)")            \
     X(O_SEED, "seed", "N", "of weights, shards and order (1)")                              \
     X(O_EVALUATE, "evaluate", "N", "test every N steps (once an epoch)")                    \
-    X(O_AVERAGE, "average", "WHAT", "model or none (model)")                                \
+    X(O_AVERAGE, "average", "WHAT", "model, gradient or none (model)")                      \
+    X(O_ESTIMATOR, "estimator", "E", "gradient: ratio, expected or carry (ratio)")          \
+    X(O_CODEC, "codec", "C", "how gradient or model travels: f32, bf16, i8, rot1 ... (f32)") \
     X(O_CONTROL, "control", "PATH", "socket of the local sleetd (SLEET_CONTROL)")           \
     X(O_MIN_NODES, "min-nodes", "N", "wait for N trainers before the first step (SLEET_NODES, or 1)")       \
     X(O_MIN_WAIT, "min-wait", "S", "for at most S seconds (30)")                            \
@@ -155,6 +157,16 @@ static bool pick(const char *text, const char *first, const char *second, bool *
     return *is_first || strcmp(text, second) == 0;
 }
 
+static bool average_of(const char *text, enum average *out)
+{
+#define AVERAGE_X(name, value, word) \
+    if (strcmp(text, word) == 0)      \
+        return *out = name, true;
+    AVERAGE_MAP(AVERAGE_X)
+#undef AVERAGE_X
+    return false;
+}
+
 /* Take one option; false when its value is out of range. */
 static bool take(struct train_options *o, enum option_id id, const char *v)
 {
@@ -186,7 +198,9 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_WARMUP: return whole(v, 0, UINT32_MAX, &o->optimizer.warm_up);
     case O_SEED: return whole(v, 0, UINT64_MAX, &o->seed);
     case O_EVALUATE: return whole32(v, 1, UINT32_MAX, &o->evaluate);
-    case O_AVERAGE: return pick(v, "model", "none", &o->average);
+    case O_AVERAGE: return average_of(v, &o->average);
+    case O_ESTIMATOR: return (o->kind.estimator = (sleet_estimator)estimator_of(v)) != 0;
+    case O_CODEC: return (o->codec = (sleet_codec)codec_of(v)) != 0;
     case O_CONTROL: o->control = v; return true;
     case O_MIN_NODES: return whole32(v, 1, NODES_MAX, &o->min_nodes);
     case O_MIN_WAIT: return real(v, 0, 86400, &o->min_wait);
@@ -260,6 +274,17 @@ static void fill_in(struct train_options *o)
         o->epochs = 2;
 }
 
+/* What the set is; NULL, or what does not go together. */
+static const char *fill_in_kind(struct train_options *o)
+{
+    bool gradient = o->average == AVERAGE_GRADIENT;
+    o->kind.payload = gradient ? SLEET_GRADIENT : SLEET_MODEL;
+    o->kind.update = gradient && !optimizer_linear(&o->optimizer) ? SLEET_NONLINEAR : SLEET_LINEAR;
+    struct set_kind k = kind_resolved(o->kind);
+    const char *wrong = kind_refuse(&k);
+    return wrong || !o->codec ? wrong : kind_refuse_codec(&k, SLEET_F32, (int)o->codec);
+}
+
 static int usage_error(const char *problem, const char *value)
 {
     fprintf(stderr, "sleet-train: %s%s; sleet-train --help shows the options\n", problem, value);
@@ -278,7 +303,7 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
                                               .beta2 = 0.999},
                                 .seed = 1,
                                 .shards_text = "iid",
-                                .average = true,
+                                .average = AVERAGE_MODEL,
                                 .lie = 1,
                                 .min_wait = 30,
                                 .publish_every = 20,
@@ -304,6 +329,11 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
     if (o->local_statistics && o->model != &model_cnn_bn)
         return usage_error("--bn-stats is for --model cnn-bn: no other keeps statistics", "");
     fill_in(o);
+    if (o->refresh && o->average != AVERAGE_MODEL)
+        return usage_error("--refresh-momentum is for --average model: gradients refresh all state", "");
+    const char *wrong = fill_in_kind(o);
+    if (wrong)
+        return usage_error(wrong, "");
     if (!from_launcher(o))
         return usage_error("SLEET_NODE and SLEET_NODES do not name a shard", "");
     if (!o->sim && (o->loss > 0 || o->burst > 0 || o->no_repair || o->clip > 0 || o->lie != 1))

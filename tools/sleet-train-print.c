@@ -53,6 +53,11 @@ void train_print_settings(const struct train_print *p, const struct train_option
 {
     FILE *to = p->json ? stderr : stdout;
     const struct optimizer *q = &o->optimizer;
+    static const char *const names[] = {
+#define AVERAGE_X(name, value, text) [value] = text,
+        AVERAGE_MAP(AVERAGE_X)
+#undef AVERAGE_X
+    };
     fprintf(to,
             "sleet-train: %s (%zu parameters), batch %u, %s, lr %g %s to 0, ", l->title,
             model_params(l->net), o->batch, q->kind->name, q->rate,
@@ -64,7 +69,11 @@ void train_print_settings(const struct train_print *p, const struct train_option
     fprintf(to,
             "weight decay %g, %llu steps, %llu an epoch, %u shards %s, seed %llu, averaging %s",
             q->weight_decay, (unsigned long long)p->steps, (unsigned long long)p->steps_per_epoch,
-            nodes, o->shards_text, (unsigned long long)o->seed, o->average ? "model" : "none");
+            nodes, o->shards_text, (unsigned long long)o->seed, names[o->average]);
+    if (o->average && o->codec)
+        fprintf(to, " as %s", codec_text((int)o->codec));
+    if (o->kind.estimator)
+        fprintf(to, ", estimator %s", estimator_text((int)o->kind.estimator));
     if (o->sim)
         fprintf(to, ", simulated loss %g%s%s", o->loss, o->burst > 0 ? " in bursts" : "",
                 o->no_repair ? ", no repair" : "");
@@ -157,6 +166,8 @@ static void print_done_json(const struct train_print *p, const struct train_done
            (unsigned long long)t->stalled);
     if (sim_nodes)
         printf(",\"nodes\":%u,\"final_%s\":%.4f", sim_nodes, metric, d->final_score);
+    if (t->behind > 0)
+        printf(",\"steps_not_taken\":%llu", (unsigned long long)t->behind);
     if (sim_nodes && d->mean_statistics >= 0)
         printf(",\"mean_statistics_%s\":%.4f", metric, d->mean_statistics);
     puts("}");
@@ -186,6 +197,8 @@ void train_print_done(struct train_print *p, const struct train_done *d, uint32_
     if (t->skipped > 0 || t->stalled > 0)
         printf("; %llu rounds missed, %llu without an answer", (unsigned long long)t->skipped,
                (unsigned long long)t->stalled);
+    if (t->behind > 0)
+        printf("; %llu steps not taken", (unsigned long long)t->behind);
     putchar('\n');
     fflush(stdout);
 }

@@ -16,8 +16,9 @@ struct run {
     struct learner learner;
     struct shard_split split;
     struct shard_walk walk;
-    float *values; /* learner.tensor */
-    float *before; /* the same, as they were before the step */
+    float *values;
+    float *before;  /* the same, as they were before the step */
+    float *tensors; /* in the set: packed from the values */
     sleet *ctx; /* NULL: no averaging */
     sleet_set *set;
     struct train_done done;
@@ -40,7 +41,8 @@ static int prepare(struct run *r, const struct dataset *data)
     r->print = train_print_of(o, &r->learner);
     r->values = malloc(r->learner.elements * sizeof(float));
     r->before = malloc(r->learner.elements * sizeof(float));
-    if (!r->values || !r->before ||
+    r->tensors = malloc(learner_packed(&r->learner) * sizeof(float));
+    if (!r->values || !r->before || !r->tensors ||
         !data_split(data, o->shards, o->shard_count, o->seed, &r->split))
         return train_fail(&r->print, "out of memory");
     r->walk = shard_walk_of(&r->split, o->shard, o->seed);
@@ -54,23 +56,39 @@ static int give_up(struct run *r, const char *doing, int error)
     return train_fail(&r->print, "%s: %s", doing, detail[0] ? detail : sleet_strerror(error));
 }
 
+/* The set, named after what is averaged: nodes that differ in it are told so. */
+static int make_set(struct run *r)
+{
+    const struct set_kind *k = &r->o->kind;
+    sleet_set_options options = {.size = sizeof options, .estimator = k->estimator, .update = k->update};
+    float *at = r->tensors;
+    int error = sleet_set_new(&r->set, r->ctx, "model", k->payload);
+    if (!error)
+        error = sleet_set_configure(r->set, &options);
+    for (uint32_t i = 0; !error && i < r->learner.tensors; i++) {
+        const struct train_tensor *t = &r->learner.tensor[i];
+        error = sleet_set_add(r->set, t->name, t->state ? SLEET_F32_STATE : SLEET_F32, t->count, at);
+        if (!error && !t->state && r->o->codec)
+            error = sleet_set_codec(r->set, i, r->o->codec);
+        at += t->count;
+    }
+    if (error)
+        return error;
+    bool state = r->o->average == AVERAGE_GRADIENT; /* it is not to be added to */
+    return sleet_set_add(r->set, "schedule", state ? SLEET_F32_STATE : SLEET_F32, 1, &r->schedule);
+}
+
 static int connect_daemon(struct run *r)
 {
     int error = sleet_open(&r->ctx, r->o->control);
     if (!error)
-        error = sleet_set_new(&r->set, r->ctx, "model", SLEET_MODEL);
-    for (uint32_t i = 0; !error && i < r->learner.tensors; i++) {
-        const struct train_tensor *t = &r->learner.tensor[i];
-        error = sleet_set_add(r->set, t->name, t->state ? SLEET_F32_STATE : SLEET_F32, t->count,
-                              r->values + t->at);
-    }
-    if (!error)
-        error = sleet_set_add(r->set, "schedule", SLEET_F32, 1, &r->schedule);
+        error = make_set(r);
     if (!error)
         error = sleet_set_register(r->set);
     if (error)
         return give_up(r, "cannot take part", error);
-    r->share = (struct train_share){.ctx = r->ctx, .set = r->set, .schedule = &r->schedule};
+    r->share = (struct train_share){
+        .ctx = r->ctx, .set = r->set, .schedule = &r->schedule, .tensors = r->tensors};
     error = sleet_wait_nodes(r->set, r->o->min_nodes, (int64_t)(r->o->min_wait * 1e9));
     if (error == SLEET_EAGAIN) {
         fprintf(stderr, "sleet-train: fewer than %u trainers came within %g s; going on without "
@@ -92,8 +110,8 @@ static struct train_state state_of(struct run *r)
                                 .values = r->values};
 }
 
-/* One round; `report` is zero-filled where the daemon did not answer in time. */
-static int average(struct run *r, bool exact, sleet_report *report)
+/* One round behind the step from `step`; `report` is zero-filled where the daemon did not answer in time. */
+static int average(struct run *r, uint64_t step, bool exact, sleet_report *report)
 {
     sleet_round_options options = {.size = sizeof options,
                                    .exact = exact,
@@ -101,6 +119,7 @@ static int average(struct run *r, bool exact, sleet_report *report)
     double before = train_clock();
     *report = (sleet_report){0};
     r->schedule = (float)r->line.step;
+    learner_pack(&r->learner, r->values, r->tensors);
     int error = sleet_start(r->set, &options);
     if (error == SLEET_ENONFINITE)
         return train_diverged(&r->print, r->line.step, r->line.rate);
@@ -116,6 +135,7 @@ static int average(struct run *r, bool exact, sleet_report *report)
     if (error)
         return give_up(r, "averaging", error);
     r->stalls_in_a_row = 0;
+    r->tally->behind += !learner_after(&r->learner, r->o->average, step, report->flags, r->tensors, r->values);
     r->line.round = report->round;
     r->line.group = report->group_size;
     r->line.coverage = report->coverage;
@@ -151,10 +171,12 @@ static void tell(struct run *r, uint64_t before)
 
 /* The job's rounds are the steps of its schedule: one that was away goes on where the others
  * are, also when it made more steps alone. */
-static void follow_job(struct run *r, const sleet_report *report)
+static void follow_job(struct run *r, uint64_t before, const sleet_report *report)
 {
-    if (report->round == 0)
-        return; /* alone */
+    if (report->round == 0) { /* alone: with its own step, or with none */
+        r->line.step = report->flags & SLEET_BEHIND ? before : r->line.step;
+        return;
+    }
     if (!r->based || (report->flags & SLEET_JOINING)) /* as the others have it */
         r->base = report->round - (uint64_t)lroundf(r->schedule);
     r->based = true;
@@ -173,8 +195,9 @@ static int wait_parked(struct run *r, uint64_t before, sleet_report *report)
     r->line.step = before;
     train_print_parked(&r->print, before, -1);
     while (status == EXIT_OK && (report->flags & SLEET_PARKED)) {
-        memcpy(r->values, r->before, r->learner.elements * sizeof(float));
-        status = average(r, false, report);
+        if (r->o->average == AVERAGE_MODEL)
+            memcpy(r->values, r->before, r->learner.elements * sizeof(float));
+        status = average(r, before, false, report);
     }
     if (status == EXIT_OK)
         train_print_parked(&r->print, before, train_clock() - since);
@@ -204,7 +227,7 @@ static int train(struct run *r)
         double began = train_clock();
         keep_before(r);
         r->line.rate = optimizer_rate(&r->learner.optimizer, before);
-        r->line.loss = learner_step(&r->learner, &r->walk, before, r->values);
+        r->line.loss = learner_before(&r->learner, &r->walk, r->o->average, before, r->values);
         r->tally->steps++;
         r->line.step++;
         if (!isfinite(r->line.loss))
@@ -214,12 +237,12 @@ static int train(struct run *r)
         fill_time(r, began);
         sleet_report report = {.flags = SLEET_ALONE};
         if (r->ctx) {
-            int status = average(r, false, &report);
+            int status = average(r, before, false, &report);
             if (status == EXIT_OK && (report.flags & SLEET_PARKED))
                 status = wait_parked(r, before, &report);
             if (status != EXIT_OK)
                 return status;
-            follow_job(r, &report);
+            follow_job(r, before, &report);
         }
         tell(r, before);
         if (r->ctx && !(report.flags & NOT_THE_JOBS))
@@ -239,7 +262,7 @@ static int last_round(struct run *r)
     for (int tries = 1;; tries++) {
         sleet_report report;
         sleet_job_info info;
-        int status = average(r, true, &report);
+        int status = average(r, r->line.step, true, &report);
         bool again = !(report.flags & SLEET_COMPLETE) && tries < LAST_ROUND_TRIES;
         if (status != EXIT_OK || !(again || (report.flags & (SLEET_ALONE | SLEET_PARKED))) || train_clock() > until)
             return status;
@@ -252,7 +275,7 @@ static int last_round(struct run *r)
 static int finish(struct run *r)
 {
     r->done.score = learner_score(&r->learner, r->values);
-    if (r->ctx) {
+    if (r->ctx && r->o->average == AVERAGE_MODEL) {
         const struct train_state state = state_of(r);
         int status = last_round(r);
         if (status == EXIT_OK) /* the averaged model */
@@ -291,5 +314,6 @@ int train_run(const struct train_options *o, const struct dataset *data)
     shard_free(&r.split);
     free(r.values);
     free(r.before);
+    free(r.tensors);
     return status;
 }

@@ -30,7 +30,8 @@ static struct sim_config network(const struct train_options *o)
                            .seed = o->seed,
                            .link = {.delay = MS(1), .jitter = US(200)},
                            .clip = o->clip,
-                           .state_tensors = o->refresh, /* the last of the set: the moments */
+                           .kind = o->kind,
+                           .codec = o->codec,
                            .repair_off = o->no_repair,
                            .go_on_isolated = true}; /* what loss does is the question */
     if (o->burst > 0) {
@@ -56,6 +57,8 @@ static int prepare(struct simulation *s, const struct dataset *data)
     s->mean = malloc(of_model * sizeof(float));
     s->mixed = malloc(of_model * sizeof(float));
     struct sim_config config = network(o);
+    for (uint32_t i = 0; i < s->learner.tensors; i++)
+        config.state_tensors += s->learner.tensor[i].state;
     s->cluster = cluster_new(&config, counts, s->learner.tensors);
     if (!s->mean || !s->mixed || !s->cluster ||
         !data_split(data, o->shards, o->sim, o->seed, &s->split))
@@ -105,15 +108,13 @@ static void come_clean(struct simulation *s)
            cluster_elements(s->cluster) * sizeof(float));
 }
 
-/* A round of all nodes; the mean coverage, below 0 when a report is overdue. */
-static double average(struct simulation *s, bool exact, double *wait)
+/* A round of all nodes behind step `step`; the mean coverage, below 0 when a report is overdue. */
+static double average(struct simulation *s, uint64_t step, bool exact, double *wait)
 {
     sleet_round_options options = {.size = sizeof options,
                                    .exact = exact,
                                    .deadline_ns = exact ? 0 : (int64_t)(s->o->deadline * 1e9)};
     double sum = 0;
-    for (uint32_t i = 0; i < s->o->sim; i++)
-        learner_pack(&s->learner, s->values[i], cluster_values(s->cluster, i));
     if (s->o->lie != 1)
         lie(s);
     if (!cluster_round(s->cluster, &options))
@@ -121,11 +122,12 @@ static double average(struct simulation *s, bool exact, double *wait)
     if (s->o->lie != 1)
         come_clean(s);
     for (uint32_t i = 0; i < s->o->sim; i++) {
-        learner_unpack(&s->learner, cluster_values(s->cluster, i), s->values[i]);
         const struct cluster_report *r = cluster_report(s->cluster, i);
         if (r->error)
             return -1;
         *wait = fmax(*wait, (double)time_since(r->reported_at, r->started_at) * 1e-9);
+        s->tally->behind += !learner_after(&s->learner, s->o->average, step, r->report.flags,
+                                           cluster_values(s->cluster, i), s->values[i]);
         sum += r->report.coverage;
         tally_round(s->tally, r->report.coverage, r->report.skipped);
     }
@@ -179,12 +181,14 @@ static bool evaluation_due(uint64_t step, uint64_t steps)
     return false;
 }
 
-/* A local step of every node: the mean loss. */
+/* A local step of every node, or the gradient of one, which goes into its tensors: the mean loss. */
 static double local_steps(struct simulation *s, uint64_t step)
 {
     double sum = 0;
-    for (uint32_t i = 0; i < s->o->sim; i++)
-        sum += learner_step(&s->learner, &s->walk[i], step, s->values[i]);
+    for (uint32_t i = 0; i < s->o->sim; i++) {
+        sum += learner_before(&s->learner, &s->walk[i], s->o->average, step, s->values[i]);
+        learner_pack(&s->learner, s->values[i], cluster_values(s->cluster, i));
+    }
     return sum / s->o->sim;
 }
 
@@ -207,7 +211,7 @@ static int train(struct simulation *s, uint64_t from)
         s->tally->steps++;
         s->tally->loss_sum += line.loss;
         if (s->o->average) {
-            line.coverage = average(s, false, &line.wait);
+            line.coverage = average(s, step, false, &line.wait);
             if (line.coverage < 0)
                 return train_fail(&s->print, "a node's round failed at step %llu",
                                   (unsigned long long)step + 1);
@@ -246,7 +250,9 @@ static int finish(struct simulation *s)
     s->done.score = worst(s, s->tally->score);
     s->done.mean_statistics = beside(s) ? worst(s, s->tally->mean_statistics) : -1;
     s->done.averaged_score = s->tally->averaged / s->tally->evaluations;
-    if (s->o->average && average(s, true, &wait) < 0)
+    for (uint32_t i = 0; i < s->o->sim; i++)
+        learner_pack(&s->learner, s->values[i], cluster_values(s->cluster, i));
+    if (s->o->average == AVERAGE_MODEL && average(s, s->print.steps, true, &wait) < 0)
         return train_fail(&s->print, "a node's last round failed");
     s->done.final_score = averaged_score(s);
     s->done.seconds = train_clock() - s->started;

@@ -34,6 +34,7 @@ void train_state_publish(const struct train_state *s, struct train_share *share,
     if (!share->due)
         return;
     *share->schedule = (float)step;
+    learner_pack(s->learner, s->values, share->tensors);
     int error = sleet_state_publish(share->set, step, text, (size_t)blob_write(s, step, text));
     share->due = error == SLEET_EAGAIN; /* somebody fetches the one before: with the next step */
     if (error && error != SLEET_EAGAIN && !share->told) {
@@ -102,6 +103,7 @@ int train_state_fetch(const struct train_state *s, struct train_share *share, ui
                 sleet_detail(share->ctx));
     if (error)
         return EXIT_OK;
+    learner_unpack(s->learner, share->tensors, s->values);
     *step = step_of(s, share, &r);
     take_place(s, share);
     fprintf(messages(s), "sleet-train: took over step %llu of %llu from %u nodes in %.2f s\n",

@@ -6,11 +6,23 @@
 #include "train/model.h"
 #include "train/optimizer.h"
 #include "train/shard.h"
+#include "tensor/kind.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #define NODES_MAX 64 /* as SLEET_GROUP_MAX */
+
+/* What nodes average: nothing, their models after a local step each, or the gradients of a step that all take.
+ * X(name, value, text) */
+#define AVERAGE_MAP(X)                                                                      \
+    X(AVERAGE_NONE, 0, "none") X(AVERAGE_MODEL, 1, "model") X(AVERAGE_GRADIENT, 2, "gradient")
+
+enum average {
+#define AVERAGE_X(name, value, text) name = value,
+    AVERAGE_MAP(AVERAGE_X)
+#undef AVERAGE_X
+};
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -27,7 +39,9 @@ struct train_options {
     struct shard_kind shards;
     const char *shards_text;
     uint32_t shard, shard_count; /* this node's, from 0 */
-    bool average;
+    enum average average;
+    struct set_kind kind; /* of the set, as `average` and the optimizer have it */
+    sleet_codec codec;    /* of what is not state; 0: the default */
     bool refresh; /* of the moments: SLEET_F32_STATE */
     bool local_statistics; /* the model's statistics stay with their node */
     uint32_t min_nodes;
@@ -53,14 +67,18 @@ int train_options_parse(struct train_options *out, int argc, char **argv);
 
 /* ---- one learner (sleet-train-learn.c) ---------------------------------- */
 
-/* Tensors that nodes average: parameters, statistics, moments. */
+/* A tensor that nodes average, made of parts of a node's values that are laced together: of each element
+ * in turn `each` floats of every part. */
 #define TENSORS_MAX 3
-
-/* Where a tensor lies in a node's values. */
+#define PARTS_MAX 2
 struct train_tensor {
     const char *name;
-    size_t at, count;
-    bool state; /* SLEET_F32_STATE */
+    size_t elements, count; /* count: floats in all */
+    struct {
+        size_t at, each;
+    } part[PARTS_MAX];
+    uint32_t parts; /* 0: it is learner.gradient */
+    bool state;     /* SLEET_F32_STATE; only the last tensors are */
 };
 
 /* Working memory for steps and tests, shared by learners that take turns.  What each learner has of
@@ -95,9 +113,16 @@ void learner_apply(struct learner *, uint64_t step, float *values);
 double learner_step(struct learner *, struct shard_walk *, uint64_t step, float *values);
 /* The data's metric on the test samples. */
 double learner_score(struct learner *, const float *values);
-/* Copy the tensors from a node's values, one after another; and back. */
+/* Copy the tensors from a node's values and learner.gradient, one after another; and the values back. */
 void learner_pack(const struct learner *, const float *values, float *tensors);
 void learner_unpack(const struct learner *, const float *tensors, float *values);
+size_t learner_packed(const struct learner *); /* floats of all tensors */
+/* What a node does before a round: a local step, or the gradient of one; the loss. */
+double learner_before(struct learner *, struct shard_walk *, enum average, uint64_t step, float *values);
+/* And with a round's result: the step where gradients were averaged.  `flags` of the report: where others
+ * took a step that is not here there is none.  Whether it was taken. */
+bool learner_after(struct learner *, enum average, uint64_t step, uint32_t flags, const float *tensors,
+                   float *values);
 
 /* ---- what is printed (sleet-train-print.c) ------------------------------ */
 
@@ -124,6 +149,7 @@ struct train_line {
 struct train_tally {
     double steps;            /* taken by this node */
     double skipped, stalled; /* rounds missed, rounds the daemon did not answer */
+    double behind;           /* rounds of gradients without a step */
     double rounds, coverage_sum, least_coverage, longest_wait;
     double loss_sum, loss_count; /* of the epoch */
     /* simulation: evaluations and the sums of their scores */
@@ -190,6 +216,7 @@ struct train_share {
     struct sleet *ctx;
     struct sleet_set *set;
     float *schedule; /* in the set: the step */
+    float *tensors;  /* in the set: packed */
     bool due, told;
 };
 

@@ -42,6 +42,7 @@ learns() {
 
 tasks_case() {
     learns "mlp, adamw" final_accuracy '>' 0.72 --steps 60 --optimizer adamw --lr 0.01 --clip-norm 1
+    learns "gradients" final_accuracy '>' 0.72 --steps 60 --average gradient --codec rot4 --estimator expected
     learns "charlm" final_bits_per_char '<' 5 --steps 40 --model charlm --batch 4 --warm-up 10 --data "$work/text"
     learns "cnn-bn" final_accuracy '>' 0.6 --steps 40 --limit 1000 --model cnn-bn
     learns "cnn-bn, own statistics" mean_statistics_accuracy '>' 0.6 --steps 40 --limit 1000 --model cnn-bn --bn-stats local
@@ -49,6 +50,10 @@ tasks_case() {
     ok "tasks: no text" ended t 30
     ok "tasks: no text: the sentence says what to do (code $code)" eval \
         '[ "$code" = 1 ] && said t.err "^sleet-train: $work/none: No such file or directory; name a text file with --data$"'
+    train t --codec rot1
+    ok "tasks: a model in one bit" ended t 30
+    ok "tasks: a model in one bit: is refused (code $code)" eval \
+        '[ "$code" = 2 ] && said t.err "^sleet-train: codecs coarser than i8 .* need a payload that is added"'
     train t --model charlm --data "$work/text" --hidden 30
     ok "tasks: a width of 30" ended t 30
     ok "tasks: a width of 30: is refused (code $code)" eval \
@@ -127,29 +132,37 @@ refuse_case() {
 
 # ---- in a job --------------------------------------------------------------------------
 
-job_case() {
-    local i options=(--model cnn-bn --epochs 12 --min-nodes 2 --checkpoint-every 10)
+# in_job WHAT OPTIONS...: two trainers, one of which is killed and resumes.
+in_job() {
+    local i what=$1
+    shift
     host=127.0.0.1
     rm -f "$work"/*.ckpt
     pair --
     for i in a b; do
         train "t$i" --control "$work/$i.sock" --shard "$([ $i = a ] && echo 0 || echo 1)/2" \
-            --checkpoint "$work/$i.ckpt" "${options[@]}"
+            --checkpoint "$work/$i.ckpt" --epochs 12 --min-nodes 2 --checkpoint-every 10 "$@"
     done
-    ok "job: both train" until_true 60 eval 'said ta.out "\"step\":3[0-9]," && said tb.out "\"step\":3[0-9],"'
+    ok "$what: both train" until_true 60 eval 'said ta.out "\"step\":3[0-9]," && said tb.out "\"step\":3[0-9],"'
     kill_hard tb
-    train tb --control "$work/b.sock" --shard 1/2 --checkpoint "$work/b.ckpt" "${options[@]}" --resume
-    ok "job: a killed trainer resumes" until_true 10 said tb.err 'resumed from .*b.ckpt at step [1-9]'
-    ok "job: and takes part again" until_true 30 said tb.out '"event":"step".*"coverage":(1|0\.9)'
-    ok "job: it ends" ended tb 120
-    ok "job: exit code 0 (was $code)" [ "$code" = 0 ]
-    ok "job: the other one ends" ended ta 120
-    ok "job: exit code 0 (was $code)" [ "$code" = 0 ]
+    train tb --control "$work/b.sock" --shard 1/2 --checkpoint "$work/b.ckpt" --epochs 12 --min-nodes 2 \
+        --checkpoint-every 10 "$@" --resume
+    ok "$what: a killed trainer resumes" until_true 10 said tb.err 'resumed from .*b.ckpt at step [1-9]'
+    ok "$what: and takes part again" until_true 30 said tb.out '"event":"step".*"coverage":(1|0\.9)'
+    ok "$what: it ends" ended tb 120
+    ok "$what: exit code 0 (was $code)" [ "$code" = 0 ]
+    ok "$what: the other one ends" ended ta 120
+    ok "$what: exit code 0 (was $code)" [ "$code" = 0 ]
     for i in a b; do
-        ok "job: node $i is done, test accuracy $(figure t$i averaged_accuracy)" \
+        ok "$what: node $i is done, test accuracy $(figure t$i averaged_accuracy)" \
             at_least "$(figure t$i averaged_accuracy)" 0.7
     done
     stop a b
+}
+
+job_case() {
+    in_job "job" --model cnn-bn
+    in_job "job, gradients" --average gradient --optimizer adamw --lr 0.003 --clip-norm 1 --step-time 0.02
 }
 
 [ $# -gt 0 ] || set -- tasks resume refuse job
