@@ -119,7 +119,7 @@ fault() { # NUMBER
     24) plant lib/core/round/estimate.c '    return 1 / q;' '    return q / q;' ;;
     25) plant lib/core/round/close.c '    r->behind |= !r->closing && misses_step(s, r);' \
         '    r->behind |= !r->closing && misses_step(s, r) && !r->joined;' ;;
-    26) plant lib/core/round/parity.c '    if (!m->protection.rows ||' '    if (m->protection.rows ||' ;;
+    26) plant lib/core/protect/rule.c 'd.reason == PROTECT_FAR ?' 'd.reason == PROTECT_OFF ?' ;;
     27) plant lib/core/protect/decoder.c 'parity_add(rows, n, at.position,' 'parity_add(rows, n, at.position / 2 * 2,' ;;
     28) plant lib/core/engine_parity.c 'engine_take_data(b->e, b->m, b->s, b->r, (int)b->rank, &d, part)' \
         'engine_take_data(b->e, &b->e->members[b->r->group.members[b->r->owner_of_run[part[0].fragment / RUN_FRAGMENTS]].slot],
