@@ -106,6 +106,22 @@ static void contributions_take_fewer_in_exact_rounds(void)
     compare(0.05, true);
 }
 
+/* Several fragments a datagram, of lengths that differ: all have the same bits as ever. */
+static void codecs_are_no_affair_of_parity(void)
+{
+    static const struct { sleet_codec codec; sleet_payload payload; } cases[] = {
+        {SLEET_CODEC_BF16, SLEET_MODEL}, {SLEET_CODEC_I8, SLEET_MODEL},
+        {SLEET_CODEC_ROT2, SLEET_GRADIENT}, {SLEET_CODEC_TOPK, SLEET_GRADIENT}};
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sim_config config = far_nodes(0.05, true);
+        config.codec = cases[i].codec;
+        config.kind.payload = cases[i].payload;
+        struct outcome o = rounds_of(&config, 5, true);
+        printf("  codec %d: %" PRIu64 " rebuilt, %" PRIu64 " sent again\n", (int)cases[i].codec, o.rebuilt, o.again);
+        CHECK(o.rebuilt > 0);
+    }
+}
+
 static void nothing_is_sent_where_nothing_is_lost(void)
 {
     struct sim_config config = far_nodes(0, true);
@@ -252,6 +268,7 @@ static void forged_parity_changes_no_result(void)
 TEST_SUITE(parity) = {
     TEST(results_take_fewer_round_trips),
     TEST(contributions_take_fewer_in_exact_rounds),
+    TEST(codecs_are_no_affair_of_parity),
     TEST(nothing_is_sent_where_nothing_is_lost),
     TEST(loss_is_told_and_decided_upon),
     TEST(forged_parity_changes_no_result),
