@@ -3,6 +3,7 @@
  * One thread, each over the same MiBs as a set is worked through, fragment by fragment; the best of
  * several runs.  GB/s count the bytes of the f32 values. */
 #include "codec/codec.h"
+#include "protect/parity.h"
 #include "session/aead.h"
 #include "sleet-bench.h"
 #include "sleet.h"
@@ -17,17 +18,20 @@
 
 #define FRAGMENTS 4096 /* 4.5 MiB of f32, more than the cache of a core */
 #define ELEMENTS ((size_t)FRAGMENTS * FRAGMENT_ELEMENTS)
-#define DATAGRAM_BODY (40 + 4 * FRAGMENT_ELEMENTS)
+#define FRAGMENT_BYTES (4 * FRAGMENT_ELEMENTS)
+#define DATAGRAM_BODY (40 + FRAGMENT_BYTES)
 #define DATAGRAM (16 + DATAGRAM_BODY + 16)
 #define SPARSE_KEPT 29 /* of 288, a tenth */
 #define RUNS 60
 #define BRIEF_RUNS 3
 
 struct arena {
-    float *x, *y;      /* ELEMENTS */
-    double *acc;       /* FRAGMENT_ELEMENTS, as an owner keeps a fragment's */
-    uint8_t *datagram; /* FRAGMENTS * DATAGRAM */
-    size_t *bytes;     /* FRAGMENTS, of each encoded one */
+    float *x, *y;                   /* ELEMENTS */
+    double *acc;                    /* FRAGMENT_ELEMENTS, as an owner keeps a fragment's */
+    uint8_t *datagram;              /* FRAGMENTS * DATAGRAM */
+    size_t *bytes;                  /* FRAGMENTS, of each encoded one */
+    uint8_t *rows[PARITY_ROWS_MAX]; /* of parity, FRAGMENT_BYTES each */
+    uint32_t parity;                /* of them in use */
     const struct codec *codec;
     enum aead_cipher cipher;
     bool failed;
@@ -75,6 +79,27 @@ static void decode(struct arena *a)
     for (size_t i = 0; i < FRAGMENTS; i++)
         a->failed |= a->codec->decode(a->y + i * FRAGMENT_ELEMENTS, a->datagram + i * DATAGRAM,
                                       a->bytes[i], FRAGMENT_ELEMENTS) != a->bytes[i];
+}
+
+/* What a sender does with all blocks, and a receiver with those that came. */
+static void add_parity(struct arena *a)
+{
+    for (size_t i = 0; i < FRAGMENTS; i++)
+        parity_add(a->rows, a->parity, i % PARITY_DATA_MAX,
+                   (const uint8_t *)(a->x + i * FRAGMENT_ELEMENTS), FRAGMENT_BYTES);
+}
+
+/* Of each group as many blocks as there are rows. */
+static void solve_parity(struct arena *a)
+{
+    uint8_t number[PARITY_ROWS_MAX], *out[PARITY_ROWS_MAX];
+    for (size_t at = 0; at < FRAGMENTS; at += a->parity) {
+        for (uint32_t i = 0; i < a->parity; i++) {
+            number[i] = (uint8_t)i;
+            out[i] = (uint8_t *)(a->y + (at + i) * FRAGMENT_ELEMENTS);
+        }
+        parity_solve(out, number, a->rows, number, a->parity, FRAGMENT_BYTES);
+    }
 }
 
 static const uint8_t key[AEAD_KEY_BYTES] = {1};
@@ -140,6 +165,12 @@ static void rows(struct bench *b, struct arena *a)
 #define SLEET_X(id, value, text) coded(b, a, value, text, &base);
     SLEET_CODEC_MAP(SLEET_X)
 #undef SLEET_X
+    for (a->parity = 4; a->parity <= PARITY_ROWS_MAX; a->parity *= 2) {
+        char code[16];
+        snprintf(code, sizeof code, "%d+%u", PARITY_DATA_MAX, a->parity);
+        row(b, a, "parity", code, add_parity, &base);
+        row(b, a, "restore", code, solve_parity, &base);
+    }
     uint8_t ciphers = aead_available();
     for (int c = AEAD_NONE; c < AEAD_CIPHERS; c++) {
         if (c != AEAD_NONE && !(ciphers >> c & 1))
@@ -152,6 +183,7 @@ static void rows(struct bench *b, struct arena *a)
 
 int bench_speed(struct bench *b)
 {
+    static uint8_t rows_bytes[PARITY_ROWS_MAX][FRAGMENT_BYTES];
     struct arena a = {.x = malloc(ELEMENTS * sizeof(float)),
                       .y = malloc(ELEMENTS * sizeof(float)),
                       .acc = calloc(FRAGMENT_ELEMENTS, sizeof(double)),
@@ -159,6 +191,8 @@ int bench_speed(struct bench *b)
                       .datagram = calloc(FRAGMENTS, DATAGRAM)};
     bool ok = a.x && a.y && a.acc && a.bytes && a.datagram && sodium_init() >= 0;
     if (ok) {
+        for (uint32_t i = 0; i < PARITY_ROWS_MAX; i++)
+            a.rows[i] = rows_bytes[i];
         sleet_rng rng = {mix64(b->seed)};
         bench_normal(&rng, a.x, ELEMENTS);
         rows(b, &a);
