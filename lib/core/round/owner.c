@@ -148,7 +148,10 @@ static void encode(const struct set *s, struct round *r, uint32_t number, float 
     uint64_t offset;
     layout_locate(&s->layout, fragment, &tensor, &offset, &elements);
     const struct codec *c = codec_by_id((uint8_t)s->layout.tensors[tensor].codec);
-    const struct codec_args args = {.seed = mix64(r->number ^ mix64(fragment ^ r->group.members[r->self].node_id))};
+    uint32_t keep = scatter_args(r, fragment).keep * (uint32_t)__builtin_popcountll(r->own.mask[number]);
+    const struct codec_args args = {
+        .seed = mix64(r->number ^ mix64(fragment ^ r->group.members[r->self].node_id)),
+        .keep = r->joined ? keep : 0}; /* the node's own values are not thinned out before they are added */
     uint8_t *bytes = r->own.commit + (size_t)number * s->layout.coded;
     r->own.coded[number] = (uint16_t)c->encode(bytes, x, n, &args);
     c->decode(x, bytes, r->own.coded[number], n);
