@@ -223,6 +223,10 @@ char *status_peers_json(const struct control *k)
         cJSON_AddNumberToObject(o, "excess", p->excess);
         cJSON_AddNumberToObject(o, "disputed", num(p->disputed));
         cJSON_AddNumberToObject(o, "disputes", num(p->disputes));
+        if (p->drift >= 0)
+            cJSON_AddNumberToObject(o, "drift", p->drift);
+        else
+            cJSON_AddNullToObject(o, "drift");
         cJSON_AddItemToArray(list, o);
     }
     return finish(root);

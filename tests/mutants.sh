@@ -52,6 +52,8 @@ names=(
     "what is protected is asked for at once all the same"
     "who was cut off and comes late teaches nothing"
     "a budget may be shorter than the round trip, and silence is not waited out"
+    "the odd one blames the others"
+    "drift is never seen"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -128,6 +130,8 @@ fault() { # NUMBER
     30) plant lib/core/round/wait.c '            budget_late(&s->budget, ' '            (void)(' ;;
     31) plant lib/core/round/wait.c '    budget_floor(&s->budget, floor);' '    budget_floor(&s->budget, 0);' &&
         plant lib/core/round/wait.c '#define UNHEARD_MAX MS(500)' '#define UNHEARD_MAX MS(0)' ;;
+    32) plant lib/core/round/drift.c '    return n >= 2 && 2 * off > n;' '    return n >= 64 && 2 * off > n;' ;;
+    33) plant lib/core/round/drift.c '    if (a->digest == b->digest || norm <= 0)' '    if (a->digest != b->digest || norm <= 0)' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }

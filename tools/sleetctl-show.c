@@ -142,6 +142,8 @@ void show_status(const cJSON *a)
     }
 }
 
+#define DRIFT_SHOWN 1e-2 /* as "replicas-drift" in the log */
+
 /* What speaks against a node: its values lie far off the others'. */
 static void show_evidence(const cJSON *nodes, const char *where)
 {
@@ -157,6 +159,9 @@ static void show_evidence(const cJSON *nodes, const char *where)
             printf("node %s told another node other results than this one in %.0f rounds, or that "
                    "node lies\n",
                    str(p, "node_id"), num(p, "disputed", 0));
+        if (num(p, "drift", 0) > DRIFT_SHOWN)
+            printf("node %s has values that differ from this node's by %.2g of their norm\n",
+                   str(p, "node_id"), num(p, "drift", 0));
         if (num(p, "disputes", 0) > 0)
             printf("node %s said in %.0f rounds that a node told it other results than this one\n",
                    str(p, "node_id"), num(p, "disputes", 0));

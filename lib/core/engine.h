@@ -189,6 +189,7 @@ typedef struct {
                                               taken, rounds with some of them */
     uint64_t disputed, disputes; /* rounds in which another node was told other results by it
                                     than we were; in which it said so of others */
+    double drift; /* how far its values are from ours, relative; -1: not known */
     double excess;          /* which went beyond what is allowed at most so many times */
 } engine_peer;
 

@@ -27,6 +27,7 @@ uint32_t engine_get_peers(const engine *e, engine_peer *out, uint32_t max, sleet
                            .rtt = m->rtt.valid ? m->rtt.srtt : -1,
                            .sent = m->tx_sent,
                            .received = m->rx_received,
+                           .drift = -1,
                            .gaps = m->gaps,
                            .loss = loss_share(&m->loss),
                            .loss_told = m->loss_told,
@@ -45,6 +46,7 @@ uint32_t engine_get_peers(const engine *e, engine_peer *out, uint32_t max, sleet
             p->disputed = m->sets[k].disputed;
             p->disputes = m->sets[k].disputes;
             p->excess = (double)m->sets[k].excess;
+            p->drift = m->sets[k].drift_round ? (double)m->sets[k].drift : -1;
             break;
         }
     }

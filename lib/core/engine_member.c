@@ -1,7 +1,7 @@
 /* Who is there: liveness by any datagram and by pings, and what pings say. */
 #include "engine_internal.h"
 
-#define PING_MAX (20 + 48 * WIRE_PING_SETS_MAX)
+#define PING_MAX (20 + (48 + WIRE_SKETCH_BYTES) * WIRE_PING_SETS_MAX)
 
 static uint32_t micros(sleet_time t)
 {
@@ -162,6 +162,8 @@ static void learn_set(engine *e, struct member *m, const struct wire_ping_set *p
         now.round = p->round;
     }
     view_learn(&e->view, m, (uint32_t)s->handle, &now);
+    if ((p->flags & PING_SKETCH) && s->established && p->lineage == s->lineage)
+        drift_recv(s, &env, m, &p->sketch);
     set_meet(s, &env, &before, &m->sets[s->handle], e->now);
 }
 
@@ -226,6 +228,11 @@ static size_t make_ping(engine *e, const struct member *m, uint32_t time, bool r
                              (set_parked(s, &env) ? PING_PARKED : 0) |
                              (s->established && s->attached ? PING_ESTABLISHED : 0) |
                              (s->open ? 0 : PING_CLOSED) | (m->sets[i].differs ? PING_DIFFERS : 0));
+        const struct wire_sketch *k = drift_told(s);
+        if (k && s->established && s->attached) {
+            w->flags |= PING_SKETCH;
+            w->sketch = *k;
+        }
     }
     return wire_ping_encode(body, PING_MAX, &p);
 }

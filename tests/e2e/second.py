@@ -6,6 +6,7 @@ missing there.  Sealed sessions in both roles and both patterns, PING, NOTICE; s
 handshakes' arithmetic, second_members.py MEMBERS, second_set.py and second_round.py rounds,
 second_state.py STATE.  Each event is one line on stdout."""
 import argparse
+import math
 import os
 import random
 import secrets
@@ -198,15 +199,25 @@ class Node:
 
     def on_ping(self, peer, body):
         stamp, echo, hold, _, flags, n, zero = struct.unpack_from("<IIIIBBH", body)
-        if len(body) != 20 + 48 * n or n > 8 or zero or flags > 1:
+        if n > 8 or zero or flags > 1:
             raise ValueError("a PING out of bounds")
         if echo and not peer.rtt_said:
             peer.rtt_said = True
             say(f"ping {peer.id} rtt_us {(now_us() - echo - hold) & 0xffffffff}")
         peer.echo, peer.echo_at, peer.sets = stamp, now_us(), {}
-        for i in range(n):
-            name, *said = struct.unpack_from("<IB3xQQQQQ", body, 20 + 48 * i)
+        at = 20
+        for _ in range(n):
+            name, *said = struct.unpack_from("<IB3xQQQQQ", body, at)
+            at += 48
+            if said[0] & 128:  # a sketch of its values
+                said[0] &= 127
+                numbers = struct.unpack_from("<IIQ5fI", body, at)
+                if numbers[-1] or not all(map(math.isfinite, numbers[3:8])) or numbers[3] < 0:
+                    raise ValueError("a sketch out of bounds")
+                at += 40
             peer.sets[name] = Said(*said)
+        if len(body) != at:
+            raise ValueError("a PING out of bounds")
         if self.set and n and self.set.hash not in peer.sets:
             self.set.offer(peer, 0)
         if flags:

@@ -2,6 +2,7 @@
 #define TEST_SUITES(X) \
     X(aimed) \
     X(budgets) \
+    X(drift) \
     X(cells) \
     X(codecs) \
     X(collect) \

@@ -86,7 +86,8 @@ static size_t sample(int type, uint8_t *out)
         break;
     case WIRE_PING:
         f.ping = (struct wire_ping){.time = 1, .echo = 2, .hold = 3, .request = true, .n = 2};
-        f.ping.sets[0] = (struct wire_ping_set){4, PING_ATTACHED | PING_ESTABLISHED, 1u << 31, 77, 0, 0, 3};
+        f.ping.sets[0] = (struct wire_ping_set){4, PING_ATTACHED | PING_ESTABLISHED | PING_SKETCH, 1u << 31, 77, 0, 0, 3,
+                                                {9, 8, 7, 2.5f, {1, -2, 0, 4}}};
         f.ping.sets[1] = (struct wire_ping_set){.hash = 5, .flags = PING_DIFFERS};
         break;
     case WIRE_DATA:
@@ -111,7 +112,7 @@ static size_t sample(int type, uint8_t *out)
     return encode(type, &f, out, FRAME_CAP);
 }
 
-static const size_t sample_bytes[] = {0, 88, 88, 14 + 3 + 12 + 15, 12 + 15, 20 + 96, 52, 70, 8,
+static const size_t sample_bytes[] = {0, 88, 88, 14 + 3 + 12 + 15, 12 + 15, 20 + 96 + 40, 52, 70, 8,
                                       12 + 51, 4};
 
 static void every_frame_round_trips(void)
@@ -183,11 +184,14 @@ static const struct bound {
     {WIRE_PING, 17, 1, 1, false},      {WIRE_PING, 17, 1, 3, false},
     {WIRE_PING, 17, 1, 9, false},      {WIRE_PING, 17, 1, 255, false},
     {WIRE_PING, 18, 1, 1, false},      {WIRE_PING, 19, 1, 1, false},
-    {WIRE_PING, 24, 1, 127, true},     {WIRE_PING, 24, 1, 128, false},
-    {WIRE_PING, 24, 1, 1, false},      {WIRE_PING, 25, 1, 1, false},
-    {WIRE_PING, 27, 1, 1, false},      {WIRE_PING, 84, 1, 1, false},
-    {WIRE_PING, 92, 1, 1, false},      {WIRE_PING, 100, 1, 1, false},
-    {WIRE_PING, 108, 1, 1, false},
+    {WIRE_PING, 24, 1, 255, true},     {WIRE_PING, 24, 1, 127, false},
+    {WIRE_PING, 24, 1, 129, false},    {WIRE_PING, 25, 1, 1, false},
+    {WIRE_PING, 27, 1, 1, false},      {WIRE_PING, 124, 1, 1, false},
+    {WIRE_PING, 132, 1, 1, false},     {WIRE_PING, 140, 1, 1, false},
+    {WIRE_PING, 148, 1, 1, false},     {WIRE_PING, 84, 4, 0, true},
+    {WIRE_PING, 84, 4, 0x7fc00000, false}, {WIRE_PING, 84, 4, 0xbf800000, false},
+    {WIRE_PING, 88, 4, 0xff800000, false}, {WIRE_PING, 100, 4, 0x7fc00000, false},
+    {WIRE_PING, 104, 1, 1, false},     {WIRE_PING, 112, 1, 136, false},
     {WIRE_SCHEMA, 4, 2, 0, false},     {WIRE_SCHEMA, 4, 2, 4, false},
     {WIRE_SCHEMA, 4, 2, 1024, true},   {WIRE_SCHEMA, 4, 2, 1025, false},
     {WIRE_SCHEMA, 6, 2, 4, false},     {WIRE_SCHEMA, 6, 2, 0, true},

@@ -39,6 +39,10 @@ struct member_set {
     uint64_t parent, forked_at; /* the lineage that it was forked from, in which round; 0: none */
     uint64_t weight;            /* contributions averaged since the founding */
     uint64_t weight_as_of;      /* its round then */
+    uint32_t drift_round;   /* of the newest sketch of its values that was compared, low half; 0: none */
+    uint32_t drift_off;     /* so many in a row were too far from ours */
+    uint64_t drift_alarms;
+    float drift;            /* how far, see round/drift.h */
     uint64_t cut_round;     /* in which an owner here stopped waiting for it; 0: it has come since */
     sleet_time cut_since;   /* when that wait began */
     uint32_t silent_rounds; /* in a row without any contribution to this node */

@@ -19,6 +19,7 @@
 #include "round/budget.h"
 #include "round/carry.h"
 #include "round/clip.h"
+#include "round/drift.h"
 #include "round/estimate.h"
 #include "round/late.h"
 #include "round/parity.h"
@@ -200,6 +201,7 @@ struct set {
     int handle;
     struct budget budget;
     uint32_t cut_off; /* members with a cut_round */
+    struct drift drift;
     struct clip clip;
     struct collect collect;
     struct late late;
@@ -398,6 +400,14 @@ void clip_drop_suspects(struct owner_side *, uint32_t numbers);
 void clip_fini(struct clip *);
 uint64_t clip_bytes_bound(const struct layout *);
 uint64_t clip_round_bytes_bound(const struct layout *, uint32_t members);
+
+/* ---- drift.c */
+/* The round is over and its result still at hand: keep a sketch of it. */
+void drift_note(struct set *, const struct round *);
+/* The one to tell, NULL: none yet. */
+const struct wire_sketch *drift_told(const struct set *);
+/* What a member has told. */
+void drift_recv(struct set *, const struct env *, struct member *, const struct wire_sketch *);
 
 /* ---- witness.c */
 void witness_note(struct round *, const struct env *, uint32_t owner, uint32_t fragment,

@@ -1,11 +1,12 @@
 /* The frames outside a round: HELLO, PING, SCHEMA, GROUP, CLOSE. */
 #include "wire/wire.h"
 #include "base/bytes.h"
+#include <math.h>
 #include <xxhash.h>
 
 #define PING_FLAGS                                                                           \
     (PING_ATTACHED | PING_ESTABLISHED | PING_CLOSED | PING_DIFFERS | PING_PARKED | PING_PAUSED |    \
-     PING_MERGED)
+     PING_MERGED | PING_SKETCH)
 #define MEMBER_BYTES 17
 #define ENTRY_BYTES 11 /* without the name */
 
@@ -71,6 +72,32 @@ static bool ping_set_fits(const struct wire_ping_set *s)
            s->round <= INT64_MAX;
 }
 
+static void put_sketch(byte_writer *w, const struct wire_sketch *k)
+{
+    put_u32(w, k->round);
+    put_u32(w, k->group);
+    put_u64(w, k->digest);
+    put_f32(w, k->norm);
+    for (unsigned i = 0; i < WIRE_PROJECTIONS; i++)
+        put_f32(w, k->projection[i]);
+    put_zeros(w, 4);
+}
+
+static bool get_sketch(byte_reader *r, struct wire_sketch *k)
+{
+    k->round = get_u32(r);
+    k->group = get_u32(r);
+    k->digest = get_u64(r);
+    k->norm = get_f32(r);
+    bool finite = isfinite(k->norm) && k->norm >= 0;
+    for (unsigned i = 0; i < WIRE_PROJECTIONS; i++) {
+        k->projection[i] = get_f32(r);
+        finite &= isfinite(k->projection[i]) != 0;
+    }
+    get_zeros(r, 4);
+    return finite;
+}
+
 size_t wire_ping_encode(uint8_t *out, size_t cap, const struct wire_ping *m)
 {
     byte_writer w = writer_of(out, cap);
@@ -95,6 +122,8 @@ size_t wire_ping_encode(uint8_t *out, size_t cap, const struct wire_ping *m)
         put_u64(&w, s->parent);
         put_u64(&w, s->forked_at);
         put_u64(&w, s->weight);
+        if (s->flags & PING_SKETCH)
+            put_sketch(&w, &s->sketch);
     }
     return put_done(&w);
 }
@@ -123,7 +152,7 @@ int wire_ping_decode(struct wire_ping *m, const uint8_t *p, size_t n)
         s->parent = get_u64(&r);
         s->forked_at = get_u64(&r);
         s->weight = get_u64(&r);
-        if (!ping_set_fits(s))
+        if (!ping_set_fits(s) || ((s->flags & PING_SKETCH) && !get_sketch(&r, &s->sketch)))
             return SLEET_EMALFORMED;
     }
     return verdict_of(get_done(&r));

@@ -70,7 +70,18 @@ enum {
     PING_DIFFERS = 8,
     PING_PARKED = 16, /* cut off: takes part in no round */
     PING_PAUSED = 32, /* too little reaches it: its values stay as they are */
-    PING_MERGED = 64  /* its values are not of this lineage, they come to be by averaging */
+    PING_MERGED = 64, /* its values are not of this lineage, they come to be by averaging */
+    PING_SKETCH = 128 /* a sketch of its values follows */
+};
+
+#define WIRE_PROJECTIONS 4
+#define WIRE_SKETCH_BYTES 40
+
+/* Of a sample of what ought to be the same on all nodes; round/drift.h. */
+struct wire_sketch {
+    uint32_t round, group; /* low half of its number; the group's hash */
+    uint64_t digest;
+    float norm, projection[WIRE_PROJECTIONS];
 };
 
 struct wire_ping_set {
@@ -78,6 +89,7 @@ struct wire_ping_set {
     uint8_t flags; /* PING_ATTACHED ... */
     uint64_t round;
     uint64_t lineage, parent, forked_at, weight; /* 0 unless established */
+    struct wire_sketch sketch;                   /* with PING_SKETCH */
 };
 
 struct wire_ping {
