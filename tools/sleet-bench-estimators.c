@@ -8,6 +8,8 @@
  *
  *     ratio     V (E[1/K] - 1/n), K = 1 + Bin(n - 1, 1 - p)
  *     expected  p / (1 - p) (M + V) (n - 1) / n^2
+ *     carry     about twice that, of one round, where each node gives the same in every round;
+ *               what it is for, the sum over rounds, has no error but the last residual
  *
  * with V the variance among nodes, M the squared mean.  Bursts do not change any of them, because
  * nodes lose independently of each other. */
@@ -46,6 +48,18 @@ static double expected_formula(uint32_t n, double p, double v, double m)
     return p / (1 - p) * (m + v) * (n - 1) / n / n;
 }
 
+/* What did not get through comes with the next contribution, so each is (1 + G) times its value
+ * when it does, P(G = g) = (1 - a) a^g with a = p (n - 1) / n, since a node owns each nth fragment
+ * itself.  z: the factor of a value in the sum, less 1. */
+static double carry_formula(uint32_t n, double p, double v, double m)
+{
+    double a = p * (n - 1) / n, once = 1 / (1 - a), twice = (1 + a) / (1 - a) / (1 - a);
+    double own = once - 1, own2 = twice - 2 * once + 1; /* the means of z and of its square */
+    double other = (1 - p) * once - 1, other2 = (1 - p) * twice - 2 * (1 - p) * once + 1;
+    double squares = own2 + (n - 1) * other2, means = own * own + (n - 1) * other * other;
+    return ((m + v) * squares - m * means) / n / n;
+}
+
 static const struct estimator {
     struct set_kind kind;
     uint32_t warm; /* rounds under loss that do not count: budgets and rates of arrival settle */
@@ -54,6 +68,7 @@ static const struct estimator {
     {{SLEET_MODEL, .estimator = SLEET_RATIO}, 5, ratio_formula},
     {{SLEET_GRADIENT, .estimator = SLEET_RATIO}, 5, ratio_formula},
     {{SLEET_GRADIENT, .estimator = SLEET_EXPECTED}, 40, expected_formula},
+    {{SLEET_GRADIENT, .estimator = SLEET_CARRY}, 10, carry_formula},
 };
 
 struct cell {
