@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRAGMENTS 2048 /* a round; many to each owner, for its ends cut bursts */
-#define BRIEF_FRAGMENTS 512
+#define FRAGMENTS 256 /* a round, for each node: many to each owner, for its ends cut bursts */
+#define BRIEF_FRAGMENTS 64
 #define ROUNDS_LEAST 10
 #define ROUNDS_MOST 20000
 #define MEETING SEC(5)
@@ -108,7 +108,8 @@ static bool trial_open(struct trial *t, const struct bench *b, const struct cell
                                 .go_on_isolated = true,
                                 .kind = cell->estimator->kind,
                                 .link = {.delay = MS(1)}};
-    uint64_t count = (uint64_t)(b->brief ? BRIEF_FRAGMENTS : FRAGMENTS) * FRAGMENT_ELEMENTS;
+    uint64_t count =
+        (uint64_t)cell->nodes * (b->brief ? BRIEF_FRAGMENTS : FRAGMENTS) * FRAGMENT_ELEMENTS;
     *t = (struct trial){.c = cluster_new(&config, &count, 1),
                         .nodes = cell->nodes,
                         .elements = count,
