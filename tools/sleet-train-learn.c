@@ -25,8 +25,10 @@ static void lay_out(struct learner *l, const struct train_options *o)
     bool gradient = o->average == AVERAGE_GRADIENT;
     l->statistics = model_statistics(l->net);
     l->elements = moments + kind->moments * n;
-    if (gradient)
+    if (gradient || o->average == AVERAGE_OWNER)
         add_tensor(l, "gradient", n, false)->count = n;
+    if (o->average == AVERAGE_OWNER)
+        return; /* the parameters have a set of their own */
     struct train_tensor *t = add_tensor(l, gradient ? "state" : "params", n, gradient);
     add_part(t, 0, 1);
     if (gradient)
@@ -124,7 +126,7 @@ void learner_init(const struct learner *l, uint64_t seed, float *values)
 double learner_before(struct learner *l, struct shard_walk *walk, enum average average, uint64_t step,
                       float *values)
 {
-    return average == AVERAGE_GRADIENT ? learner_gradient(l, walk, values)
+    return average == AVERAGE_GRADIENT || average == AVERAGE_OWNER ? learner_gradient(l, walk, values)
                                        : learner_step(l, walk, step, values);
 }
 

@@ -29,7 +29,7 @@
     X(O_WARMUP, "warm-up", "N", "steps in which the rate rises (0; charlm 100)")            \
     X(O_SEED, "seed", "N", "of weights, shards and order (1)")                              \
     X(O_EVALUATE, "evaluate", "N", "test every N steps (once an epoch)")                    \
-    X(O_AVERAGE, "average", "WHAT", "model, gradient or none (model)")                      \
+    X(O_AVERAGE, "average", "WHAT", "model, gradient, owner or none (model)")                      \
     X(O_ESTIMATOR, "estimator", "E", "gradient: ratio, expected or carry (ratio)")          \
     X(O_CODEC, "codec", "C", "how gradient or model travels: f32, bf16, i8, rot1 ... (f32)") \
     X(O_CONTROL, "control", "PATH", "socket of the local sleetd (SLEET_CONTROL)")           \
@@ -277,7 +277,9 @@ static void fill_in(struct train_options *o)
 /* What the set is; NULL, or what does not go together. */
 static const char *fill_in_kind(struct train_options *o)
 {
-    bool gradient = o->average == AVERAGE_GRADIENT;
+    bool gradient = o->average == AVERAGE_GRADIENT || o->average == AVERAGE_OWNER;
+    o->kind.exchange = o->average == AVERAGE_OWNER ? SLEET_REDUCE_SCATTER : SLEET_ALL_REDUCE;
+    o->local_statistics |= o->average == AVERAGE_OWNER;
     o->kind.payload = gradient ? SLEET_GRADIENT : SLEET_MODEL;
     o->kind.update = gradient && !optimizer_linear(&o->optimizer) ? SLEET_NONLINEAR : SLEET_LINEAR;
     struct set_kind k = kind_resolved(o->kind);

@@ -21,6 +21,9 @@ struct run {
     float *tensors; /* in the set: packed from the values */
     sleet *ctx; /* NULL: no averaging */
     sleet_set *set;
+    sleet_set *handing; /* --average owner: of the parameters, and the schedule */
+    struct train_keeper keeper;
+    uint8_t *mine; /* by run: does this node own it? */
     struct train_done done;
     struct train_tally *tally; /* the one in `done` */
     double started;
@@ -56,11 +59,30 @@ static int give_up(struct run *r, const char *doing, int error)
     return train_fail(&r->print, "%s: %s", doing, detail[0] ? detail : sleet_strerror(error));
 }
 
+/* In which owners hand out the parameters, where they lie. */
+static int make_handing_set(struct run *r)
+{
+    sleet_set_options options = {.size = sizeof options, .exchange = SLEET_ALL_GATHER};
+    size_t n = r->learner.params;
+    int error = sleet_set_new(&r->handing, r->ctx, "owned", SLEET_MODEL);
+    if (!error)
+        error = sleet_set_configure(r->handing, &options);
+    if (!error)
+        error = sleet_set_add(r->handing, "params", SLEET_F32, n, r->values);
+    if (!error && r->o->codec <= SLEET_CODEC_I8) /* coarser ones are for gradients */
+        error = sleet_set_codec(r->handing, 0, r->o->codec);
+    r->mine = calloc(n / (RUN_FRAGMENTS * FRAGMENT_ELEMENTS) + 1, 1);
+    if (!r->mine || !keeper_open(&r->keeper, &r->learner))
+        return SLEET_ENOMEM;
+    return error ? error : sleet_set_add(r->handing, "schedule", SLEET_F32, 1, &r->schedule);
+}
+
 /* The set, named after what is averaged: nodes that differ in it are told so. */
 static int make_set(struct run *r)
 {
     const struct set_kind *k = &r->o->kind;
-    sleet_set_options options = {.size = sizeof options, .estimator = k->estimator, .update = k->update};
+    sleet_set_options options = {.size = sizeof options, .estimator = k->estimator, .update = k->update,
+                                 .exchange = k->exchange};
     float *at = r->tensors;
     int error = sleet_set_new(&r->set, r->ctx, "model", k->payload);
     if (!error)
@@ -74,6 +96,8 @@ static int make_set(struct run *r)
     }
     if (error)
         return error;
+    if (r->o->average == AVERAGE_OWNER)
+        return make_handing_set(r);
     bool state = r->o->average == AVERAGE_GRADIENT; /* it is not to be added to */
     return sleet_set_add(r->set, "schedule", state ? SLEET_F32_STATE : SLEET_F32, 1, &r->schedule);
 }
@@ -85,6 +109,8 @@ static int connect_daemon(struct run *r)
         error = make_set(r);
     if (!error)
         error = sleet_set_register(r->set);
+    if (!error && r->handing)
+        error = sleet_set_register(r->handing);
     if (error)
         return give_up(r, "cannot take part", error);
     r->share = (struct train_share){
@@ -110,6 +136,37 @@ static struct train_state state_of(struct run *r)
                                 .values = r->values};
 }
 
+static bool owns(const void *mine, uint32_t run)
+{
+    return ((const uint8_t *)mine)[run];
+}
+
+/* Which runs the reduce-scatter gave this node. */
+static int take_share(struct run *r)
+{
+    size_t runs = r->learner.params / (RUN_FRAGMENTS * FRAGMENT_ELEMENTS) + 1;
+    sleet_range *range = malloc(runs * sizeof *range);
+    uint32_t n = 0;
+    int error = range ? sleet_owned(r->set, 0, range, (uint32_t)runs, &n) : SLEET_ENOMEM;
+    memset(r->mine, 0, runs);
+    for (uint32_t i = 0; !error && i < n; i++)
+        for (uint64_t k = range[i].first; k < range[i].first + range[i].count; k += RUN_FRAGMENTS * FRAGMENT_ELEMENTS)
+            r->mine[k / (RUN_FRAGMENTS * FRAGMENT_ELEMENTS)] = 1;
+    free(range);
+    return error;
+}
+
+/* Step with the node's share of the gradient, then the round in which all hand out theirs. */
+static int hand_out(struct run *r, uint64_t step, const sleet_round_options *options, sleet_report *report)
+{
+    int error = report->flags & (SLEET_PARKED | SLEET_BEHIND) ? SLEET_OK : take_share(r);
+    if (!error && !(report->flags & (SLEET_PARKED | SLEET_BEHIND)))
+        keeper_step(&r->keeper, &r->learner, step, owns, r->mine, r->tensors, r->values);
+    if (!error)
+        error = sleet_start(r->handing, options);
+    return error ? error : sleet_wait(r->handing, report);
+}
+
 /* One round behind the step from `step`; `report` is zero-filled where the daemon did not answer in time. */
 static int average(struct run *r, uint64_t step, bool exact, sleet_report *report)
 {
@@ -125,6 +182,8 @@ static int average(struct run *r, uint64_t step, bool exact, sleet_report *repor
         return train_diverged(&r->print, r->line.step, r->line.rate);
     if (!error)
         error = sleet_wait(r->set, report);
+    if (!error && r->handing)
+        error = hand_out(r, step, &options, report);
     r->line.wait = train_clock() - before;
     r->tally->longest_wait = fmax(r->tally->longest_wait, r->line.wait);
     if (error == SLEET_ESTALLED && ++r->stalls_in_a_row < STALLS_MAX) {
@@ -135,7 +194,8 @@ static int average(struct run *r, uint64_t step, bool exact, sleet_report *repor
     if (error)
         return give_up(r, "averaging", error);
     r->stalls_in_a_row = 0;
-    r->tally->behind += !learner_after(&r->learner, r->o->average, step, report->flags, r->tensors, r->values);
+    if (!r->handing)
+        r->tally->behind += !learner_after(&r->learner, r->o->average, step, report->flags, r->tensors, r->values);
     r->line.round = report->round;
     r->line.group = report->group_size;
     r->line.coverage = report->coverage;
@@ -245,7 +305,7 @@ static int train(struct run *r)
             follow_job(r, before, &report);
         }
         tell(r, before);
-        if (r->ctx && !(report.flags & NOT_THE_JOBS))
+        if (r->ctx && !r->handing && !(report.flags & NOT_THE_JOBS))
             train_state_publish(&state, &r->share, before, r->line.step);
         int status = train_checkpoint_step(&state, before, r->line.step);
         if (status != EXIT_OK)
@@ -300,7 +360,7 @@ int train_run(const struct train_options *o, const struct dataset *data)
     }
     if (status == EXIT_OK && o->average)
         status = connect_daemon(&r);
-    if (status == EXIT_OK && r.ctx) {
+    if (status == EXIT_OK && r.ctx && !r.handing) { /* owners hand out all there is to a joiner */
         const struct train_state state = state_of(&r);
         status = train_state_fetch(&state, &r.share, &r.line.step);
     }
@@ -315,5 +375,7 @@ int train_run(const struct train_options *o, const struct dataset *data)
     free(r.values);
     free(r.before);
     free(r.tensors);
+    free(r.mine);
+    keeper_close(&r.keeper);
     return status;
 }

@@ -16,6 +16,8 @@ struct simulation {
     struct shard_split split;
     struct shard_walk walk[SLEET_GROUP_MAX];
     cluster *cluster;
+    cluster *handing;   /* --average owner: of the parameters */
+    struct train_keeper keeper[SLEET_GROUP_MAX];
     float *values[SLEET_GROUP_MAX]; /* of each node */
     float *mean;                    /* the averaged model with its statistics */
     float *mixed;                   /* a node's with the mean statistics */
@@ -63,7 +65,17 @@ static int prepare(struct simulation *s, const struct dataset *data)
     if (!s->mean || !s->mixed || !s->cluster ||
         !data_split(data, o->shards, o->sim, o->seed, &s->split))
         return train_fail(&s->print, "out of memory");
+    if (o->average == AVERAGE_OWNER) {
+        config.kind = (struct set_kind){.payload = SLEET_MODEL, .exchange = SLEET_ALL_GATHER};
+        config.codec = o->codec <= SLEET_CODEC_I8 ? o->codec : 0; /* coarser ones are for gradients */
+        s->handing = cluster_new(&config, (uint64_t[]){s->learner.params}, 1);
+        if (!s->handing)
+            return train_fail(&s->print, "out of memory");
+        cluster_idle(s->handing, MEETING);
+    }
     for (uint32_t i = 0; i < o->sim; i++) {
+        if (s->handing && !keeper_open(&s->keeper[i], &s->learner))
+            return train_fail(&s->print, "out of memory");
         s->walk[i] = shard_walk_of(&s->split, i, o->seed);
         s->values[i] = malloc(s->learner.elements * sizeof(float));
         if (!s->values[i])
@@ -108,6 +120,33 @@ static void come_clean(struct simulation *s)
            cluster_elements(s->cluster) * sizeof(float));
 }
 
+struct share {
+    const cluster *cluster;
+    uint32_t node;
+};
+
+static bool owns(const void *share, uint32_t run)
+{
+    const struct share *s = share;
+    return cluster_owns(s->cluster, s->node, run);
+}
+
+/* The owners' steps, and a round that hands out the parameters; false when a report is overdue. */
+static bool hand_out(struct simulation *s, uint64_t step, const sleet_round_options *options)
+{
+    size_t n = s->learner.params;
+    for (uint32_t i = 0; i < s->o->sim; i++) {
+        const struct share share = {s->cluster, i};
+        keeper_step(&s->keeper[i], &s->learner, step, owns, &share, cluster_values(s->cluster, i), s->values[i]);
+        memcpy(cluster_values(s->handing, i), s->values[i], n * sizeof(float));
+    }
+    if (!cluster_round(s->handing, options))
+        return false;
+    for (uint32_t i = 0; i < s->o->sim; i++)
+        memcpy(s->values[i], cluster_values(s->handing, i), n * sizeof(float));
+    return true;
+}
+
 /* A round of all nodes behind step `step`; the mean coverage, below 0 when a report is overdue. */
 static double average(struct simulation *s, uint64_t step, bool exact, double *wait)
 {
@@ -126,11 +165,14 @@ static double average(struct simulation *s, uint64_t step, bool exact, double *w
         if (r->error)
             return -1;
         *wait = fmax(*wait, (double)time_since(r->reported_at, r->started_at) * 1e-9);
-        s->tally->behind += !learner_after(&s->learner, s->o->average, step, r->report.flags,
-                                           cluster_values(s->cluster, i), s->values[i]);
+        if (!s->handing)
+            s->tally->behind += !learner_after(&s->learner, s->o->average, step, r->report.flags,
+                                               cluster_values(s->cluster, i), s->values[i]);
         sum += r->report.coverage;
         tally_round(s->tally, r->report.coverage, r->report.skipped);
     }
+    if (s->handing && !hand_out(s, step, &options))
+        return -1;
     s->tally->longest_wait = fmax(s->tally->longest_wait, *wait);
     return sum / s->o->sim;
 }
@@ -281,10 +323,13 @@ int train_sim(const struct train_options *o, const struct dataset *data)
         status = finish(s);
     if (s->cluster)
         cluster_free(s->cluster);
+    cluster_free(s->handing); /* NULL is allowed */
     learner_close(&s->learner);
     shard_free(&s->split);
-    for (uint32_t i = 0; i < o->sim; i++)
+    for (uint32_t i = 0; i < o->sim; i++) {
+        keeper_close(&s->keeper[i]);
         free(s->values[i]);
+    }
     free(s->mean);
     free(s->mixed);
     free(s);

@@ -13,10 +13,12 @@
 
 #define NODES_MAX 64 /* as SLEET_GROUP_MAX */
 
-/* What nodes average: nothing, their models after a local step each, or the gradients of a step that all take.
+/* What nodes average: nothing, their models after a local step each, the gradients of a step that all take, or
+ * gradients of which each node steps with its share, to hand out the parameters.
  * X(name, value, text) */
 #define AVERAGE_MAP(X)                                                                      \
-    X(AVERAGE_NONE, 0, "none") X(AVERAGE_MODEL, 1, "model") X(AVERAGE_GRADIENT, 2, "gradient")
+    X(AVERAGE_NONE, 0, "none") X(AVERAGE_MODEL, 1, "model") X(AVERAGE_GRADIENT, 2, "gradient")  \
+    X(AVERAGE_OWNER, 3, "owner")
 
 enum average {
 #define AVERAGE_X(name, value, text) name = value,
@@ -123,6 +125,21 @@ double learner_before(struct learner *, struct shard_walk *, enum average, uint6
  * took a step that is not here there is none.  Whether it was taken. */
 bool learner_after(struct learner *, enum average, uint64_t step, uint32_t flags, const float *tensors,
                    float *values);
+
+/* ---- parameters whose owners stay (sleet-train-owner.c) ------------------ */
+
+/* A node's share, by runs of the set. */
+struct train_keeper {
+    uint64_t *since; /* 1 + the step from which its moments count; 0: another's */
+};
+typedef bool train_owns(const void *, uint32_t run);
+
+bool keeper_open(struct train_keeper *, const struct learner *); /* false: out of memory */
+void keeper_close(struct train_keeper *);
+/* The step where the node owns, with the mean gradient there, which is clipped; how many runs
+ * were another's before. */
+uint32_t keeper_step(struct train_keeper *, const struct learner *, uint64_t step, train_owns *,
+                     const void *, float *gradient, float *values);
 
 /* ---- what is printed (sleet-train-print.c) ------------------------------ */
 

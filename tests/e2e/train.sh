@@ -43,6 +43,7 @@ learns() {
 tasks_case() {
     learns "mlp, adamw" final_accuracy '>' 0.72 --steps 60 --optimizer adamw --lr 0.01 --clip-norm 1
     learns "gradients" final_accuracy '>' 0.72 --steps 60 --average gradient --codec rot4 --estimator expected
+    learns "owners" final_accuracy '>' 0.72 --steps 60 --average owner --optimizer adamw --lr 0.003 --clip-norm 1
     learns "charlm" final_bits_per_char '<' 5 --steps 40 --model charlm --batch 4 --warm-up 10 --data "$work/text"
     learns "cnn-bn" final_accuracy '>' 0.6 --steps 40 --limit 1000 --model cnn-bn
     learns "cnn-bn, own statistics" mean_statistics_accuracy '>' 0.6 --steps 40 --limit 1000 --model cnn-bn --bn-stats local
@@ -163,6 +164,7 @@ in_job() {
 job_case() {
     in_job "job" --model cnn-bn
     in_job "job, gradients" --average gradient --optimizer adamw --lr 0.003 --clip-norm 1 --step-time 0.02
+    in_job "job, owners" --average owner --step-time 0.02
 }
 
 [ $# -gt 0 ] || set -- tasks resume refuse job
