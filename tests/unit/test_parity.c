@@ -283,7 +283,8 @@ static void residual_loss_is_that_of_theory(void)
             double got = measured(&c, k, m, path[i].depth, groups, &sd);
             printf("  %u+%u, p = %g, %s, %u groups interleaved: %.2e left, theory %.2e\n", k, m, path[i].p,
                    path[i].burst > 0 ? "bursts of 8" : "independent", path[i].depth, got, expected);
-            CHECK_NEAR(got, expected, 5 * sd + 20.0 / groups / k);
+            double rare = sqrt(expected * (m + 2) / k / groups); /* where few groups, or none, fail */
+            CHECK_NEAR(got, expected, 5 * (sd + rare) + 20.0 / groups / k);
         }
     }
 }

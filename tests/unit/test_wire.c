@@ -442,14 +442,16 @@ static void bitmaps_count(void)
 /* The parity form of DATA, its bounds, and blocks that come back as the frame they were made of. */
 static void parity_and_its_blocks(void)
 {
-    static uint8_t block[WIRE_BLOCK_MAX], again[WIRE_BODY_MAX + 1], out[WIRE_BODY_MAX + 1];
+    static uint8_t bytes[WIRE_BLOCK_MAX], block[WIRE_BLOCK_MAX], again[WIRE_BODY_MAX + 1], out[WIRE_BODY_MAX + 1];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * i);
     struct wire_data d = {.phase = PHASE_GATHER, .codec = 1, .packed = 2, .weight = 0.5f, .mask = 9}, back;
-    size_t len = wire_block_encode(block, 1234, &d, some_bytes, WIRE_PAYLOAD_MAX);
+    size_t len = wire_block_encode(block, 1234, &d, bytes, WIRE_PAYLOAD_MAX);
     CHECK_EQ(len, WIRE_BLOCK_MAX);
     CHECK_EQ(wire_block_decode(&back, PHASE_REPAIR, block, len), SLEET_OK);
     CHECK(back.fragment == 1234 && back.codec == 1 && back.packed == 2 && back.weight == 0.5f &&
           back.mask == 9 && back.payload_len == WIRE_PAYLOAD_MAX && back.phase == PHASE_REPAIR);
-    CHECK_MEM(back.payload, some_bytes, WIRE_PAYLOAD_MAX);
+    CHECK_MEM(back.payload, bytes, WIRE_PAYLOAD_MAX);
     for (size_t n = 0; n < len; n++)
         CHECK_EQ(wire_block_decode(&back, PHASE_REPAIR, block, n), SLEET_EMALFORMED);
     memset(block + 12, 0, 8); /* no contributors */
@@ -458,7 +460,7 @@ static void parity_and_its_blocks(void)
     memset(block, 0, sizeof block);
     CHECK_EQ(wire_block_decode(&back, PHASE_SCATTER_REPAIR, block, len), SLEET_EMALFORMED);
 
-    struct wire_parity p = {1, 2, 3, 4, PHASE_GATHER_PARITY, 8, 4, 7, 64, some_bytes, WIRE_BLOCK_MAX}, q;
+    struct wire_parity p = {1, 2, 3, 4, PHASE_GATHER_PARITY, 8, 4, 7, 64, bytes, WIRE_BLOCK_MAX}, q;
     len = wire_parity_encode(out, sizeof out, &p);
     CHECK_EQ(len, WIRE_BODY_MAX);
     CHECK(wire_is_parity(out, len) && !wire_is_parity(out, 16));
