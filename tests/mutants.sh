@@ -79,8 +79,8 @@ fault() { # NUMBER
     case $1 in
     1) plant $owner '    if (o->mask[number] & BIT(rank))' \
         '    if (rank == 1 || (o->mask[number] & BIT(rank)))' &&
-        plant $owner '    if (!r->joined || r->closed || !r->contributes ||' \
-            '    if (r->self == 1 || !r->joined || r->closed || !r->contributes ||' ;;
+        plant $owner '    if (!r->prepared || r->closed || !r->contributes ||' \
+            '    if (r->self == 1 || !r->prepared || r->closed || !r->contributes ||' ;;
     2) plant $owner '    r->own.wsum[number] += weight;' \
         '    r->own.wsum[number] += weight + (r->own.mask[number] ? 0 : 1);' ;;
     3) plant $owner '    if (o->mask[number] & BIT(rank))' '    if (rank >= 64)' &&
@@ -88,17 +88,15 @@ fault() { # NUMBER
             'if (!replay_check_and_set(&m->replay, h.counter) && h.type != WIRE_DATA) {' ;;
     4) plant lib/core/engine.c 'e->config = *c;' \
         'e->config = *c; e->config.repair_off = true;' ;;
-    5) plant tools/sleet-train-sim.c '                            values + s->params);' \
-        '({ static float *own[SLEET_GROUP_MAX];
-            if (!own[i]) own[i] = calloc(s->params, sizeof(float));
-            own[i]; }));' ;;
+    5) plant tools/sleet-train-learn.c '                copy(values + t->part[p].at' \
+        '                if (t->part[p].at < l->params) copy(values + t->part[p].at' ;;
     6) plant $owner '    if (d->flags & DATA_LAST)' '    if (d->flags & DATA_LAST && rank >= 64)' &&
         plant $feedback '    if (w->flags & SUMMARY_SCATTER_OVER)' \
             '    if (w->flags & SUMMARY_SCATTER_OVER && rank >= 64)' ;;
     7) plant $feedback '#define COUNTER_MARGIN 8 ' '#define COUNTER_MARGIN 0 ' ;;
-    8) plant lib/core/round/group.c 's->attached && s->established && !set_parked' 's->attached && !set_parked' &&
-        plant lib/core/round/group.c 'same || m->node_id == lowest);' \
-            'true || same || m->node_id == lowest);' &&
+    8) plant lib/core/round/group.c 's->attached && own && !set_parked' 's->attached && (own || !own) && !set_parked' &&
+        plant lib/core/round/group.c 'same || comes || m->node_id == lowest);' \
+            'true || same || comes || m->node_id == lowest);' &&
         plant lib/core/round/start.c 'r->contributes = r->contributes && s->established;' '' ;;
     9) plant lib/core/round/held.c 'return parts < PARTS_MAX && put_extra' 'return false && put_extra' ;;
     10) plant $owner '    if (number < share)' '    if (number < share || share)' ;;

@@ -186,7 +186,7 @@ static void commit(struct set *s, struct round *r, const struct env *e, uint32_t
     reduce_mean(x, o->acc[number], by, n);
     memcpy(mean, x, n * sizeof *x);
     encode(s, r, number, x, n);
-    if (number < share)
+    if (share > number)
         carry_coded(s, r, fragment, mean, x, n, by);
     free(o->acc[number]);
     o->acc[number] = NULL;

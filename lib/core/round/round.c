@@ -121,7 +121,7 @@ uint64_t round_bytes_bound(const struct layout *l, uint32_t members)
     uint64_t frags = (uint64_t)l->fragments;
     uint64_t share = members > 1 ? frags : 0; /* rendezvous may give one member everything */
     uint64_t extras = members > 1 ? frags / members + 2 * RUN_FRAGMENTS : 0;
-    return sizeof(struct round) + frags * 34 + parity_bytes_bound(l, members) +
+    return sizeof(struct round) + frags * 35 + parity_bytes_bound(l, members) +
            (share + extras) * (FRAGMENT_ELEMENTS * 8 + l->coded + 50 + members * 5) +
            2 * extras * sizeof(struct extra) + (uint64_t)l->n * 16;
 }
