@@ -23,13 +23,14 @@ bool collect_round(struct set *s, const struct round *r, const struct env *e, bo
     *news = additive ? r->filled > 0 : whole;
     if (!all || (whole && !additive))
         return true;
-    if (c->have && (c->lineage != r->lineage || r->number < c->round ||
+    bool other = c->lineage && r->lineage && c->lineage != r->lineage; /* 0: not known then */
+    if (c->have && (other || r->number < c->round ||
                     r->number - c->round > e->config->window))
         collect_drop(c); /* of another model, or too old */
     bool goes_on = c->have != NULL;
     if (!goes_on && !(c->have = calloc(bitmap_words(l->fragments), sizeof *c->have)))
         return false;
-    c->lineage = r->lineage;
+    c->lineage = r->lineage ? r->lineage : c->lineage;
     c->round = r->number;
     for (uint32_t t = 0; t < l->n; t++) {
         const struct tensor *ten = &l->tensors[t];
