@@ -240,8 +240,8 @@ static int run(struct bench *b, const struct cell *cell)
     enum bench_verdict verdict = bench_judge(b, mse.mean, theory, 0);
     if (ok) {
         const struct bench_value row[] = {
-            BENCH_TEXT("estimator", estimator_text(cell->estimator->kind.estimator)),
-            BENCH_TEXT("payload", payload_text(cell->estimator->kind.payload)),
+            BENCH_TEXT("estimator", estimator_text((int)cell->estimator->kind.estimator)),
+            BENCH_TEXT("payload", payload_text((int)cell->estimator->kind.payload)),
             BENCH_NUMBER("n", 0, cell->nodes),
             BENCH_NUMBER("loss", 2, cell->loss),
             BENCH_NUMBER("burst", 0, cell->burst > 0 ? cell->burst : 1),
@@ -259,7 +259,7 @@ static int run(struct bench *b, const struct cell *cell)
         fprintf(stderr,
                 "sleet-bench: %s with %u nodes at loss %g: out of memory, or a round without a "
                 "result\n",
-                estimator_text(cell->estimator->kind.estimator), cell->nodes, cell->loss);
+                estimator_text((int)cell->estimator->kind.estimator), cell->nodes, cell->loss);
     }
     trial_free(&t);
     return ok ? 0 : -1;
