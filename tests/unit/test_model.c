@@ -57,7 +57,7 @@ static struct trial trial_of(const model *m, const struct model_shape *s)
     t.label = malloc((size_t)t.samples * t.targets);
     model_init(m, t.p, test_seed());
     for (size_t i = 0; i < n; i++)
-        t.p[i] += (float)(0.2 * rng_double(&rng));
+        t.p[i] += (float)(0.1 * (rng_double(&rng) - 0.5));
     for (size_t i = 0; i < (size_t)t.samples * t.inputs; i++)
         t.x[i] = m->kind->text ? (float)rng_below(&rng, s->classes) : (float)(2 * rng_double(&rng) - 1);
     for (uint32_t i = 0; i < t.samples * t.targets; i++)
@@ -87,13 +87,17 @@ static double slope(model *m, const struct trial *t, float *v, float step)
 }
 
 /* How many of the `n` values at `v` have a gradient other than `g` says.  A step across the corner of a
- * ReLU or of a maximum is off: then a shorter one is tried. */
+ * ReLU or of a maximum is off, a short one is drowned in rounding: one of three has to agree. */
 static size_t gradients_apart(model *m, const struct trial *t, float *v, const float *g, size_t n)
 {
+    static const float steps[] = {2e-3f, 4e-4f, 1e-4f};
     size_t apart = 0;
-    for (size_t i = 0; i < n; i++)
-        apart += fabs(slope(m, t, v + i, 2e-3f) - (double)g[i]) > 2e-3 &&
-                 fabs(slope(m, t, v + i, 4e-4f) - (double)g[i]) > 2e-3;
+    for (size_t i = 0; i < n; i++) {
+        int agree = 0;
+        for (int k = 0; k < 3 && !agree; k++)
+            agree = fabs(slope(m, t, v + i, steps[k]) - (double)g[i]) < 2e-3;
+        apart += !agree;
+    }
     return apart;
 }
 
@@ -206,6 +210,8 @@ static void statistics_follow_the_batches(void)
     REQUIRE(m);
     struct trial t = trial_of(m, &nets[net].shape);
     CHECK_EQ(model_statistics(m), 2 * (8 + 16));
+    for (uint32_t i = 0; i < t.samples * t.inputs; i++)
+        t.x[i] = 3 * t.x[i] + 2; /* neither mean 0 nor variance 1 */
     double learnt = model_loss(m, t.p, t.x, t.label, t.samples, t.g, NULL);
     double before = model_loss(m, t.p, t.x, t.label, t.samples, NULL, NULL);
     for (int i = 0; i < 100; i++) {
@@ -213,7 +219,7 @@ static void statistics_follow_the_batches(void)
         model_track(m, t.p);
     }
     double after = model_loss(m, t.p, t.x, t.label, t.samples, NULL, NULL);
-    CHECK(fabs(before - learnt) > 0.5);
+    CHECK(fabs(before - learnt) > 0.1);
     CHECK_NEAR(after, learnt, 0.05 * learnt); /* a batch's variance is less than that of all */
     trial_free(&t);
     model_free(m);
