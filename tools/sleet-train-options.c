@@ -161,7 +161,10 @@ static bool average_of(const char *text, enum average *out)
 {
 #define AVERAGE_X(name, value, word) \
     if (strcmp(text, word) == 0)      \
-        return *out = name, true;
+    {                                 \
+        *out = name;                  \
+        return true;                  \
+    }
     AVERAGE_MAP(AVERAGE_X)
 #undef AVERAGE_X
     return false;
