@@ -61,6 +61,8 @@ static const char *why_idle(const struct set *s, const struct env *e)
         return "no trainer is attached";
     if (s->schema_differs)
         return "the tensors differ from another node's";
+    if (!s->established && set_too_many(s, e))
+        return "more than 64 trainers: a set that averages gradients or deltas has one group; average models instead";
     if (set_parked(s, e))
         return "parked: too few of the last common view can be heard; sleetctl resume goes on with these";
     if (s->apart.isolated)

@@ -139,6 +139,51 @@ static void who_is_cut_off_adds_nothing(void)
     cluster_free(c);
 }
 
+/* Within some rounds the first `n` nodes have one that is whole. */
+static bool whole_rounds(cluster *c, uint32_t n)
+{
+    for (int round = 0; round < 10; round++) {
+        bool whole = true;
+        fill_constant(c, 1);
+        if (!cluster_round(c, NULL))
+            return false;
+        for (uint32_t i = 0; i < n; i++)
+            whole &= cluster_report(c, i)->report.coverage == 1;
+        if (whole)
+            return true;
+        cluster_idle(c, SEC(1));
+    }
+    return false;
+}
+
+/* Cells would step apart: who comes when there are 64 gets no round, and is told why. */
+static void number_65_is_refused(void)
+{
+    static const uint64_t tiny[] = {300};
+    struct sim_config config = additive(66, 0);
+    cluster *c = cluster_new(&config, tiny, 1);
+    engine_set info;
+    REQUIRE(c);
+    for (uint32_t i = 64; i < 66; i++)
+        sim_kill(cluster_sim(c), i);
+    cluster_idle(c, SEC(8));
+    CHECK(whole_rounds(c, 64));
+    for (uint32_t i = 64; i < 66; i++) {
+        CHECK(sim_restart(cluster_sim(c), i));
+        CHECK_EQ(cluster_register(c, i), SLEET_OK);
+    }
+    cluster_idle(c, SEC(8));
+    CHECK(whole_rounds(c, 64));
+    for (uint32_t i = 0; i < 66; i++) {
+        CHECK_EQ((flags_of(c, i) & SLEET_BEHIND) != 0, i >= 64);
+        CHECK_EQ(count(c, i, i < 64), tiny[0]);
+    }
+    CHECK(engine_get_set(sim_engine(cluster_sim(c), 65), cluster_set(c, 65), &info, sim_now(cluster_sim(c))));
+    CHECK(info.idle && strstr(info.idle, "64 trainers") != NULL);
+    CHECK_EQ(cluster_overdue(c), 0);
+    cluster_free(c);
+}
+
 /* The state of the set is the job's: who comes takes it part by part and gives none before. */
 static void state_is_taken_before_it_is_given(void)
 {
@@ -184,5 +229,6 @@ TEST_SUITE(payload) = {
     TEST(a_single_node_adds_its_own),
     TEST(who_is_cut_off_adds_nothing),
     TEST(state_is_taken_before_it_is_given),
+    TEST(number_65_is_refused),
     TEST_END,
 };

@@ -59,6 +59,14 @@ static bool fresh(const struct set *s, bool established)
     return !established && !layout_has_model(&s->layout);
 }
 
+bool set_too_many(const struct set *s, const struct env *e)
+{
+    uint32_t n = 1;
+    for (uint32_t i = 1; i < e->view->n; i++)
+        n += takes_part(&e->members[i], s->handle);
+    return kind_additive(&s->layout.kind) && n > SLEET_GROUP_MAX;
+}
+
 /* False when nobody's model can be taken yet: the start has to wait. */
 bool set_group(const struct set *s, const struct env *e, uint64_t number, struct group *out)
 {
@@ -89,6 +97,15 @@ bool set_group(const struct set *s, const struct env *e, uint64_t number, struct
         bool same = !lowest && ms->established && !ms->parked && ms->lineage == lineage;
         bool comes = !ms->parked && fresh(s, ms->established);
         view[n++] = listed(m, i, same || comes || m->node_id == lowest);
+    }
+    if (kind_additive(&s->layout.kind) && n > SLEET_GROUP_MAX) { /* cells would step apart */
+        uint32_t kept = 1;
+        for (uint32_t i = 1; i < n; i++)
+            if (e->members[view[i].slot].sets[s->handle].established)
+                view[kept++] = view[i];
+        n = kept;
+        if (!s->established || n > SLEET_GROUP_MAX)
+            return false; /* too late, for who comes when there are enough */
     }
     cell.n = (uint8_t)cell_select(view, n, e->members[0].node_id, number, &cell.cell_bits);
     for (uint32_t i = 0; i < cell.n; i++) {

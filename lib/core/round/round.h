@@ -338,6 +338,8 @@ sleet_time set_fill_by(sleet_time started, sleet_time deadline, uint32_t fragmen
 bool set_heaviest_lineage(const struct set *, const struct env *, uint64_t *lineage);
 bool set_may_found(const struct set *, const struct env *, sleet_time now);
 bool set_group(const struct set *, const struct env *, uint64_t number, struct group *);
+/* More trainers than a group has, of a set whose replicas must all take the same step. */
+bool set_too_many(const struct set *, const struct env *);
 
 uint32_t set_expected(const struct set *, const struct env *, const struct group *, uint64_t number,
                       sleet_time now);

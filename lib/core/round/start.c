@@ -85,7 +85,9 @@ void set_withdraw(struct set *s, const struct env *e, sleet_time now)
 static void establish(struct set *s, const struct env *e, sleet_time now)
 {
     const struct member_set *ms = view_heaviest(e->view, (uint32_t)s->handle);
-    if (!s->established && ms && !layout_has_model(&s->layout))
+    if (s->established || set_too_many(s, e))
+        return;
+    if (ms && !layout_has_model(&s->layout))
         set_take_lineage(s, ms, 0); /* there is nothing to take first */
     if (!s->established && !ms && set_may_found(s, e, now)) {
         s->established = true;
