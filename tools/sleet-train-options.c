@@ -32,6 +32,10 @@
     X(O_AVERAGE, "average", "WHAT", "model, gradient, owner or none (model)")                      \
     X(O_ESTIMATOR, "estimator", "E", "gradient: ratio, expected or carry (ratio)")          \
     X(O_CODEC, "codec", "C", "how gradient or model travels: f32, bf16, i8, rot1 ... (f32)") \
+    X(O_KEEP, "keep", "P", "topk: share of the elements that travel (0.01)")                \
+    X(O_EF, "ef", "E", "gradient: error feedback, none, plain or step-ahead (none)")        \
+    X(O_EF_ALPHA, "ef-alpha", "A", "how far step-ahead goes, 0 to 1 (1)")                   \
+    X(O_EF_AVERAGE, "ef-average", "Q", "average what was left out every Q steps; 0: never (0)") \
     X(O_CONTROL, "control", "PATH", "socket of the local sleetd (SLEET_CONTROL)")           \
     X(O_MIN_NODES, "min-nodes", "N", "wait for N trainers before the first step (SLEET_NODES, or 1)")       \
     X(O_MIN_WAIT, "min-wait", "S", "for at most S seconds (30)")                            \
@@ -170,6 +174,19 @@ static bool average_of(const char *text, enum average *out)
     return false;
 }
 
+static bool ef_of(const char *text, enum ef *out)
+{
+#define EF_X(name, value, word)  \
+    if (strcmp(text, word) == 0) \
+    {                            \
+        *out = name;             \
+        return true;             \
+    }
+    EF_MAP(EF_X)
+#undef EF_X
+    return false;
+}
+
 /* Take one option; false when its value is out of range. */
 static bool take(struct train_options *o, enum option_id id, const char *v)
 {
@@ -204,6 +221,10 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_AVERAGE: return average_of(v, &o->average);
     case O_ESTIMATOR: return (o->kind.estimator = (sleet_estimator)estimator_of(v)) != 0;
     case O_CODEC: return (o->codec = (sleet_codec)codec_of(v)) != 0;
+    case O_KEEP: return real(v, 1e-6, 1, &o->keep);
+    case O_EF: return ef_of(v, &o->ef);
+    case O_EF_ALPHA: return real(v, 0, 1, &o->ef_alpha);
+    case O_EF_AVERAGE: return whole32(v, 0, UINT32_MAX, &o->ef_average);
     case O_CONTROL: o->control = v; return true;
     case O_MIN_NODES: return whole32(v, 1, NODES_MAX, &o->min_nodes);
     case O_MIN_WAIT: return real(v, 0, 86400, &o->min_wait);
@@ -280,6 +301,15 @@ static void fill_in(struct train_options *o)
 /* What the set is; NULL, or what does not go together. */
 static const char *fill_in_kind(struct train_options *o)
 {
+    if (o->ef && (o->average != AVERAGE_GRADIENT || !optimizer_linear(&o->optimizer) ||
+                  o->optimizer.weight_decay > 0))
+        return "--ef is for --average gradient and an update that is linear: sgd without --clip-norm and --weight-decay";
+    if (o->ef && !o->kind.estimator)
+        o->kind.estimator = SLEET_CARRY;
+    if (o->ef && o->kind.estimator != SLEET_CARRY)
+        return "--ef carries over what is missing: it goes with --estimator carry";
+    if (!o->ef && (o->ef_average || o->ef_alpha < 1))
+        return "--ef-alpha and --ef-average need --ef";
     bool gradient = o->average == AVERAGE_GRADIENT || o->average == AVERAGE_OWNER;
     o->kind.exchange = o->average == AVERAGE_OWNER ? SLEET_REDUCE_SCATTER : SLEET_ALL_REDUCE;
     o->local_statistics |= o->average == AVERAGE_OWNER;
@@ -310,6 +340,7 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
                                 .shards_text = "iid",
                                 .average = AVERAGE_MODEL,
                                 .lie = 1,
+                                .ef_alpha = 1,
                                 .min_wait = 30,
                                 .publish_every = 20,
                                 .state_wait = 30};

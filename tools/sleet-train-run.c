@@ -21,6 +21,8 @@ struct run {
     float *tensors; /* in the set: packed from the values */
     sleet *ctx; /* NULL: no averaging */
     sleet_set *set;
+    sleet_set *errors;  /* --ef-average: of what was left out */
+    float *left_out;    /* in it; between its rounds scratch */
     sleet_set *handing; /* --average owner: of the parameters, and the schedule */
     struct train_keeper keeper;
     uint8_t *mine; /* by run: does this node own it? */
@@ -47,6 +49,9 @@ static int prepare(struct run *r, const struct dataset *data)
     r->tensors = malloc(learner_packed(&r->learner) * sizeof(float));
     if (!r->values || !r->before || !r->tensors ||
         !data_split(data, o->shards, o->shard_count, o->seed, &r->split))
+        return train_fail(&r->print, "out of memory");
+    r->left_out = calloc(r->learner.params, sizeof(float));
+    if (!r->left_out)
         return train_fail(&r->print, "out of memory");
     r->walk = shard_walk_of(&r->split, o->shard, o->seed);
     learner_init(&r->learner, o->seed, r->values);
@@ -75,6 +80,32 @@ static int make_handing_set(struct run *r)
     if (!r->mine || !keeper_open(&r->keeper, &r->learner))
         return SLEET_ENOMEM;
     return error ? error : sleet_set_add(r->handing, "schedule", SLEET_F32, 1, &r->schedule);
+}
+
+/* In which nodes average what their codec has left out; the first round makes all of them members. */
+static int make_error_set(struct run *r)
+{
+    int error = sleet_set_new(&r->errors, r->ctx, "errors", SLEET_MODEL);
+    if (!error)
+        error = sleet_set_add(r->errors, "errors", SLEET_F32, r->learner.params, r->left_out);
+    if (!error)
+        error = sleet_set_codec(r->errors, 0, SLEET_CODEC_F32);
+    return error ? error : sleet_set_register(r->errors);
+}
+
+static int average_errors(struct run *r)
+{
+    const sleet_round_options exact = {.size = sizeof exact, .exact = 1, .deadline_ns = (int64_t)(r->o->deadline * 1e9)};
+    float *residual = sleet_residual_buffer(r->set, 0);
+    size_t bytes = r->learner.params * sizeof(float);
+    sleet_report report;
+    memcpy(r->left_out, residual, bytes);
+    int error = sleet_start(r->errors, &exact);
+    if (!error)
+        error = sleet_wait(r->errors, &report);
+    if (!error && !(report.flags & (SLEET_JOINING | SLEET_PARKED))) /* a joiner keeps its own */
+        memcpy(residual, r->left_out, bytes);
+    return error;
 }
 
 /* The set, named after what is averaged: nodes that differ in it are told so. */
@@ -111,6 +142,8 @@ static int connect_daemon(struct run *r)
         error = sleet_set_register(r->set);
     if (!error && r->handing)
         error = sleet_set_register(r->handing);
+    if (!error && r->o->ef_average)
+        error = make_error_set(r);
     if (error)
         return give_up(r, "cannot take part", error);
     r->share = (struct train_share){
@@ -172,6 +205,7 @@ static int average(struct run *r, uint64_t step, bool exact, sleet_report *repor
 {
     sleet_round_options options = {.size = sizeof options,
                                    .exact = exact,
+                                   .keep = r->o->keep,
                                    .deadline_ns = exact ? 0 : (int64_t)(r->o->deadline * 1e9)};
     double before = train_clock();
     *report = (sleet_report){0};
@@ -194,7 +228,9 @@ static int average(struct run *r, uint64_t step, bool exact, sleet_report *repor
     if (error)
         return give_up(r, "averaging", error);
     r->stalls_in_a_row = 0;
-    if (!r->handing)
+    if (r->o->ef)
+        r->tally->behind += !feedback_after(&r->learner, step, report->flags, r->tensors, r->values);
+    else if (!r->handing)
         r->tally->behind += !learner_after(&r->learner, r->o->average, step, report->flags, r->tensors, r->values);
     r->line.round = report->round;
     r->line.group = report->group_size;
@@ -287,7 +323,11 @@ static int train(struct run *r)
         double began = train_clock();
         keep_before(r);
         r->line.rate = optimizer_rate(&r->learner.optimizer, before);
-        r->line.loss = learner_before(&r->learner, &r->walk, r->o->average, before, r->values);
+        if (r->ctx && r->o->ef)
+            r->line.loss = feedback_before(&r->learner, r->o, &r->walk, before, sleet_residual_buffer(r->set, 0),
+                                           r->left_out, r->values);
+        else
+            r->line.loss = learner_before(&r->learner, &r->walk, r->o->average, before, r->values);
         r->tally->steps++;
         r->line.step++;
         if (!isfinite(r->line.loss))
@@ -303,6 +343,8 @@ static int train(struct run *r)
             if (status != EXIT_OK)
                 return status;
             follow_job(r, before, &report);
+            if (r->errors && r->line.step % r->o->ef_average == 0 && (status = average_errors(r)) != SLEET_OK)
+                return give_up(r, "averaging what was left out", status);
         }
         tell(r, before);
         if (r->ctx && !r->handing && !(report.flags & NOT_THE_JOBS))
@@ -376,6 +418,7 @@ int train_run(const struct train_options *o, const struct dataset *data)
     free(r.before);
     free(r.tensors);
     free(r.mine);
+    free(r.left_out);
     keeper_close(&r.keeper);
     return status;
 }

@@ -17,6 +17,7 @@ struct simulation {
     struct shard_walk walk[SLEET_GROUP_MAX];
     cluster *cluster;
     cluster *handing;   /* --average owner: of the parameters */
+    cluster *errors;    /* --ef-average: of what was left out */
     struct train_keeper keeper[SLEET_GROUP_MAX];
     float *values[SLEET_GROUP_MAX]; /* of each node */
     float *mean;                    /* the averaged model with its statistics */
@@ -43,6 +44,18 @@ static struct sim_config network(const struct train_options *o)
         c.link.loss = o->loss;
     }
     return c;
+}
+
+/* A round of no gradient, in which all take the founder's state and hear of each other: from the first
+ * step on each has its say. */
+static bool found(struct simulation *s)
+{
+    memset(s->learner.gradient, 0, s->learner.params * sizeof(float));
+    for (uint32_t i = 0; i < s->o->sim; i++)
+        learner_pack(&s->learner, s->values[i], cluster_values(s->cluster, i));
+    bool ok = cluster_round(s->cluster, NULL);
+    cluster_idle(s->cluster, MEETING);
+    return ok;
 }
 
 static int prepare(struct simulation *s, const struct dataset *data)
@@ -72,6 +85,19 @@ static int prepare(struct simulation *s, const struct dataset *data)
         if (!s->handing)
             return train_fail(&s->print, "out of memory");
         cluster_idle(s->handing, MEETING);
+        cluster_round(s->handing, NULL); /* of nothing: then all are members */
+        cluster_idle(s->handing, MEETING);
+    }
+    if (o->ef_average) {
+        config.kind = (struct set_kind){.payload = SLEET_MODEL};
+        config.codec = SLEET_CODEC_F32;
+        config.state_tensors = 0;
+        s->errors = cluster_new(&config, (uint64_t[]){s->learner.params}, 1);
+        if (!s->errors)
+            return train_fail(&s->print, "out of memory");
+        cluster_idle(s->errors, MEETING);
+        cluster_round(s->errors, NULL); /* of nothing: then all are members */
+        cluster_idle(s->errors, MEETING);
     }
     for (uint32_t i = 0; i < o->sim; i++) {
         if (s->handing && !keeper_open(&s->keeper[i], &s->learner))
@@ -84,7 +110,7 @@ static int prepare(struct simulation *s, const struct dataset *data)
     }
     if (o->average)
         cluster_idle(s->cluster, MEETING);
-    return EXIT_OK;
+    return o->average == AVERAGE_GRADIENT && !found(s) ? train_fail(&s->print, "the first round failed") : EXIT_OK;
 }
 
 /* The state of node 0: only a simulation of one is saved. */
@@ -147,11 +173,26 @@ static bool hand_out(struct simulation *s, uint64_t step, const sleet_round_opti
     return true;
 }
 
+/* An exact round of what was left out; false when a report is overdue. */
+static bool average_errors(struct simulation *s)
+{
+    const sleet_round_options exact = {.size = sizeof exact, .exact = 1};
+    size_t bytes = s->learner.params * sizeof(float);
+    for (uint32_t i = 0; i < s->o->sim; i++)
+        memcpy(cluster_values(s->errors, i), cluster_residual(s->cluster, i), bytes);
+    if (!cluster_round(s->errors, &exact))
+        return false;
+    for (uint32_t i = 0; i < s->o->sim; i++)
+        memcpy(cluster_residual(s->cluster, i), cluster_values(s->errors, i), bytes);
+    return true;
+}
+
 /* A round of all nodes behind step `step`; the mean coverage, below 0 when a report is overdue. */
 static double average(struct simulation *s, uint64_t step, bool exact, double *wait)
 {
     sleet_round_options options = {.size = sizeof options,
                                    .exact = exact,
+                                   .keep = s->o->keep,
                                    .deadline_ns = exact ? 0 : (int64_t)(s->o->deadline * 1e9)};
     double sum = 0;
     if (s->o->lie != 1)
@@ -165,13 +206,18 @@ static double average(struct simulation *s, uint64_t step, bool exact, double *w
         if (r->error)
             return -1;
         *wait = fmax(*wait, (double)time_since(r->reported_at, r->started_at) * 1e-9);
-        if (!s->handing)
+        if (s->o->ef)
+            s->tally->behind += !feedback_after(&s->learner, step, r->report.flags,
+                                                cluster_values(s->cluster, i), s->values[i]);
+        else if (!s->handing)
             s->tally->behind += !learner_after(&s->learner, s->o->average, step, r->report.flags,
                                                cluster_values(s->cluster, i), s->values[i]);
         sum += r->report.coverage;
         tally_round(s->tally, r->report.coverage, r->report.skipped);
     }
     if (s->handing && !hand_out(s, step, &options))
+        return -1;
+    if (s->errors && (step + 1) % s->o->ef_average == 0 && !average_errors(s))
         return -1;
     s->tally->longest_wait = fmax(s->tally->longest_wait, *wait);
     return sum / s->o->sim;
@@ -228,7 +274,11 @@ static double local_steps(struct simulation *s, uint64_t step)
 {
     double sum = 0;
     for (uint32_t i = 0; i < s->o->sim; i++) {
-        sum += learner_before(&s->learner, &s->walk[i], s->o->average, step, s->values[i]);
+        if (s->o->ef)
+            sum += feedback_before(&s->learner, s->o, &s->walk[i], step, cluster_residual(s->cluster, i),
+                                   s->mean, s->values[i]);
+        else
+            sum += learner_before(&s->learner, &s->walk[i], s->o->average, step, s->values[i]);
         learner_pack(&s->learner, s->values[i], cluster_values(s->cluster, i));
     }
     return sum / s->o->sim;
@@ -323,6 +373,7 @@ int train_sim(const struct train_options *o, const struct dataset *data)
         status = finish(s);
     if (s->cluster)
         cluster_free(s->cluster);
+    cluster_free(s->errors);
     cluster_free(s->handing); /* NULL is allowed */
     learner_close(&s->learner);
     shard_free(&s->split);

@@ -26,6 +26,15 @@ enum average {
 #undef AVERAGE_X
 };
 
+/* What becomes of what a codec leaves out of a gradient.  X(name, value, text) */
+#define EF_MAP(X) X(EF_NONE, 0, "none") X(EF_PLAIN, 1, "plain") X(EF_AHEAD, 2, "step-ahead")
+
+enum ef {
+#define EF_X(name, value, text) name = value,
+    EF_MAP(EF_X)
+#undef EF_X
+};
+
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct train_options {
@@ -44,6 +53,10 @@ struct train_options {
     enum average average;
     struct set_kind kind; /* of the set, as `average` and the optimizer have it */
     sleet_codec codec;    /* of what is not state; 0: the default */
+    double keep;          /* of each node's gradient, with a sparse codec; 0: the default */
+    enum ef ef;
+    double ef_alpha;      /* how far the step ahead goes, 0 to 1 */
+    uint32_t ef_average;  /* steps between averages of what was left out; 0: never */
     bool refresh; /* of the moments: SLEET_F32_STATE */
     bool local_statistics; /* the model's statistics stay with their node */
     uint32_t min_nodes;
@@ -125,6 +138,14 @@ double learner_before(struct learner *, struct shard_walk *, enum average, uint6
  * took a step that is not here there is none.  Whether it was taken. */
 bool learner_after(struct learner *, enum average, uint64_t step, uint32_t flags, const float *tensors,
                    float *values);
+
+/* ---- error feedback (sleet-train-feedback.c) ------------------------------ */
+
+/* As learner_before() and learner_after() where o->ef is on.  `residual`: what was left out so far;
+ * `scratch`: learner.params floats, for EF_AHEAD. */
+double feedback_before(struct learner *, const struct train_options *, struct shard_walk *, uint64_t step,
+                       const float *residual, float *scratch, float *values);
+bool feedback_after(struct learner *, uint64_t step, uint32_t flags, const float *tensors, float *values);
 
 /* ---- parameters whose owners stay (sleet-train-owner.c) ------------------ */
 

@@ -47,6 +47,20 @@ tasks_case() {
     learns "charlm" final_bits_per_char '<' 5 --steps 40 --model charlm --batch 4 --warm-up 10 --data "$work/text"
     learns "cnn-bn" final_accuracy '>' 0.6 --steps 40 --limit 1000 --model cnn-bn
     learns "cnn-bn, own statistics" mean_statistics_accuracy '>' 0.6 --steps 40 --limit 1000 --model cnn-bn --bn-stats local
+    local loss=() how
+    for how in "" "--codec topk --ef step-ahead --ef-average 1" "--codec topk" "--codec topk --ef step-ahead"; do
+        # shellcheck disable=SC2086 # words
+        train t --sim 4 --steps 30 --limit 4000 --average gradient --momentum 0 --lr 0.3 $how
+        ok "tasks: step-ahead: ${how:-nothing left out} ends" ended t 60
+        loss+=("$(sed -n 's/.*"event":"step".*"step":30,.*"loss":\([0-9.]*\).*/\1/p' "$work/t.out")")
+    done
+    ok "tasks: step-ahead: averaged in each step it is the run without a codec (${loss[0]}, ${loss[1]})" \
+        at_most "$(awk -v a="${loss[0]}" -v b="${loss[1]}" 'BEGIN { print (a > b ? a - b : b - a) }')" 0.00001
+    ok "tasks: step-ahead: and else between that and none (${loss[3]}, ${loss[2]})" at_most "${loss[3]}" "${loss[2]}"
+    train t --ef plain
+    ok "tasks: feedback for models" ended t 30
+    ok "tasks: feedback for models: is refused (code $code)" eval \
+        '[ "$code" = 2 ] && said t.err "^sleet-train: --ef is for --average gradient"'
     train t --model charlm --data "$work/none"
     ok "tasks: no text" ended t 30
     ok "tasks: no text: the sentence says what to do (code $code)" eval \

@@ -52,10 +52,20 @@ static void shed(struct carry *c, float *x, uint32_t n, double by)
     c->sum.shed_norm += norm * (1 - by);
 }
 
-/* The residual was changed: bound it, and take its norm into the sum. */
-static void note(struct carry *c, struct carried *f, float *x, uint32_t n)
+/* How much longer than usual a residual may be.  A sparse codec leaves an element out for about 1 / keep rounds. */
+static double most_of(const struct set *s, const struct round *r, uint32_t fragment)
 {
-    double most = CARRY_MOST * (double)f->usual, norm = norm_of(x, n), old = (double)f->norm;
+    uint32_t tensor, n;
+    uint64_t offset;
+    layout_locate(&s->layout, fragment, &tensor, &offset, &n);
+    bool sparse = r->keep > 0 && codec_by_id((uint8_t)s->layout.tensors[tensor].codec)->sparse;
+    return sparse ? CARRY_MOST / r->keep : CARRY_MOST;
+}
+
+/* The residual was changed: bound it, and take its norm into the sum. */
+static void note(struct carry *c, struct carried *f, double longer, float *x, uint32_t n)
+{
+    double most = longer * (double)f->usual, norm = norm_of(x, n), old = (double)f->norm;
     if (!isfinite(norm)) { /* it is not carried, and cannot be summed */
         memset(x, 0, n * sizeof *x);
         norm = 0;
@@ -106,7 +116,7 @@ void carry_begin(struct set *s, struct round *r)
             *at = k->next;
             free(k);
             c->frozen--;
-            note(c, &c->of[f], residual, n);
+            note(c, &c->of[f], most_of(s, r, f), residual, n);
         }
     }
 }
@@ -226,7 +236,7 @@ static void settle(struct set *s, struct round *r, uint32_t fragment, bool withd
         freeze(s, r, fragment, residual, n);
     if (fate != OWN_IN && f->unserved > CARRY_PATIENCE)
         shed(c, residual, n, CARRY_DECAY);
-    note(c, f, residual, n);
+    note(c, f, most_of(s, r, fragment), residual, n);
 }
 
 bool carry_settle(struct set *s, struct round *r, bool withdrawn)
@@ -282,7 +292,7 @@ void carry_alone(struct set *s, float *const *residual, uint32_t fragment, doubl
         out[i] = (float)((double)out[i] + (double)x[i] / weight);
     memset(x, 0, n * sizeof *x);
     if (s->carry.of)
-        note(&s->carry, &s->carry.of[fragment], x, n);
+        note(&s->carry, &s->carry.of[fragment], CARRY_MOST, x, n);
 }
 
 void carry_tell(const struct set *s, engine_residual *out)

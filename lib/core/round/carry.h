@@ -14,7 +14,8 @@
  * What the codec of a commit loses is in the residual of its owner, times the weight of the commit.
  *
  * Bounds (no residual may outgrow what it is added to): after CARRY_PATIENCE rounds without being in a commit
- * it decays, and its norm is at most CARRY_MOST times the running norm of the fragment's contributions.
+ * it decays, and its norm is at most CARRY_MOST times the running norm of the fragment's contributions, with a
+ * codec that keeps a part of the elements as many times more as it keeps fewer.
  * Error feedback: Seide et al. 2014, Karimireddy et al. (arXiv 1901.09847). */
 #ifndef ROUND_CARRY_H
 #define ROUND_CARRY_H
