@@ -162,7 +162,7 @@ static void round_trip(cluster *c, sleet_duration rtt, double loss)
 
 static const struct course courses[] = {
     {4, 0, 1000, 100}, {4, 0.05, 1000, 100}, {8, 0, 1000, 100}, {8, 0.05, 1000, 100}, /* one owner a round */
-    {8, 0.05, 100000, 20}, {4, 0, 1000000, 4},
+    {8, 0.05, 100000, 40}, {4, 0, 1000000, 4},
 };
 #define SMALL 4 /* of them */
 #define COURSES (sizeof courses / sizeof courses[0])
