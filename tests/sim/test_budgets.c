@@ -228,8 +228,8 @@ static void trainers_drift_apart(void)
             loop.skew = skew;
             run_on(&loop, 2 * k->rounds);
             hardly_any_are_cut(&loop, k, skew == APART ? "drifted apart" : "one has become late", before);
-            CHECK((double)loop.skipped <= 3.0 * (double)(k->nodes * k->rounds) * CUT_MAX);
-            CHECK(loop.alone <= k->nodes);
+            if (!CHECK((double)(loop.skipped + loop.alone) <= 3.0 * (double)(k->nodes * k->rounds) * CUT_MAX))
+                printf("%" PRIu64 " skipped, %" PRIu64 " alone\n", loop.skipped, loop.alone);
             finish(&loop);
         }
     }
