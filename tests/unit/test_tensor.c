@@ -188,6 +188,8 @@ static void kinds_that_do_not_go_together(void)
     CHECK_EQ(payload_of("pseudo"), 0);
     CHECK_STR(exchange_text(SLEET_ALL_GATHER), "all-gather");
     CHECK(estimator_text(9) == NULL);
+    CHECK(kind_refuse_codec(&k, SLEET_F32, SLEET_CODEC_ROT4) != NULL); /* an owner has parts of a group */
+    CHECK(kind_refuse_codec(&k, SLEET_F32, SLEET_CODEC_I8) == NULL);
     CHECK(kind_refuse_codec(&k, SLEET_F32, 99) != NULL);
     CHECK(kind_refuse_codec(&k, SLEET_F32, SLEET_CODEC_F32) == NULL);
     CHECK(kind_refuse_codec(&k, SLEET_F32, SLEET_CODEC_TOPK) == NULL);

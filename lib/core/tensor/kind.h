@@ -102,6 +102,9 @@ static inline const char *kind_refuse_codec(const struct set_kind *k, sleet_dtyp
     if (coarse && !kind_additive(k))
         return "codecs coarser than i8 (trunc1, rot1 to rot4, topk) need a payload that is added: "
                "gradient, delta or pseudo-gradient";
+    if (rotated && k->exchange != SLEET_ALL_REDUCE)
+        return "codecs rot1 to rot4 are turned back in groups of 64 fragments, of which an owner that keeps its "
+               "share has some: use exchange all-reduce, or i8";
     if (rotated && k->estimator == SLEET_CARRY)
         return "estimator carry keeps what was not averaged as it is, codecs rot1 to rot4 rotate it: "
                "use expected or ratio";
