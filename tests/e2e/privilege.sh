@@ -5,6 +5,9 @@
 # shellcheck source=lib.sh disable=SC2034,SC2154
 . "$(dirname "$0")/lib.sh" privilege sleetd sleetctl
 [ "$(id -u)" -eq 0 ] || { echo "privilege: not root"; exit 77; }
+capabilities=$(sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status)
+[ $((0x$capabilities >> 1 & 1)) -eq 1 ] ||
+    { echo "privilege: root without CAP_DAC_OVERRIDE, as in distcheck: no folder of another user opens"; exit 77; }
 user=nobody group=daemon stranger=54321
 uid=$(id -u $user) gid=$(id -g $user) group_id=$(getent group $group | cut -d : -f 3)
 [ -n "$uid" ] && [ -n "$group_id" ] || { echo "privilege: no user $user or group $group here"; exit 77; }

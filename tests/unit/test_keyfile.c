@@ -96,7 +96,8 @@ static void refuses_files_of_others(void)
         CHECK(strstr(why, "chmod 600") != NULL);
     }
     CHECK(chmod(s.path, 0600) == 0);
-    if (geteuid() == 0 && CHECK(chown(s.path, 12345, 12345) == 0)) {
+    if (geteuid() == 0 && CHECK(chown(s.path, 12345, 12345) == 0) &&
+        access(s.path, R_OK) == 0) { /* root without its capabilities, as in distcheck, opens none of those */
         CHECK(!reads(&s, KEYFILE_JOB, out, why));
         CHECK(strstr(why, "belongs to user 12345") != NULL);
         CHECK(keyfile_read(KEYFILE_JOB, s.path, 12345, out, why));
