@@ -173,7 +173,29 @@ static void alone_it_owns_all(void)
     cluster_free(c);
 }
 
+/* Ahead of the others nothing is exchanged, and nobody's share is another's for it. */
+static void ahead_it_owns_no_more(void)
+{
+    cluster *c = set_up(SLEET_GRADIENT, SLEET_REDUCE_SCATTER, 0);
+    uint32_t before = 0, after = 0;
+    REQUIRE(c);
+    CHECK(cluster_round(c, NULL));
+    for (uint32_t r = 0; r < RUNS; r++)
+        before += cluster_owns(c, 0, r);
+    for (uint32_t i = 1; i < N; i++)
+        cluster_set_active(c, i, false);
+    for (int round = 0; round < 3; round++)
+        CHECK(cluster_round(c, NULL));
+    CHECK(cluster_report(c, 0)->report.flags & SLEET_ALONE);
+    for (uint32_t r = 0; r < RUNS; r++)
+        after += cluster_owns(c, 0, r);
+    CHECK_EQ(after, before);
+    CHECK_EQ(cluster_report(c, 0)->report.runs_moved, 0);
+    cluster_free(c);
+}
+
 TEST_SUITE(exchange) = {
+    TEST(ahead_it_owns_no_more),
     TEST(reduce_scatter_gives_owners_the_mean),
     TEST(all_gather_clean),
     TEST(all_gather_repairs_losses),

@@ -51,7 +51,7 @@ static void go_on_alone(struct set *s, const struct env *e, sleet_time now)
     p.flags |= p.coverage < (least > 0 ? least : 0.5) ? SLEET_LOW_COVERAGE : 0;
     p.flags |= p.expected == 1 ? SLEET_COMPLETE : 0;
     p.elapsed_ns = time_since(now, s->pending.at);
-    if (!(p.flags & SLEET_PARKED))
+    if (p.round) /* else the others still own what they did */
         p.runs_moved = set_tell_owned(s, s->pending.owned, NULL);
     p.fragments_corrected = s->alone.corrected;
     if (p.round) { /* those that are left are this node: it is not for lack of loss that nothing comes */
