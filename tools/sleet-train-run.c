@@ -8,6 +8,7 @@
 
 #define STALLS_MAX 10      /* rounds in a row without an answer until the daemon is given up */
 #define LAST_ROUND_TRIES 3
+#define ERRORS_WAIT 2 /* seconds for a node that misses the step; an exact round would wait 30 */
 #define LAST_ROUND_WAIT 30 /* seconds in which the last round may be tried again */
 
 struct run {
@@ -95,7 +96,8 @@ static int make_error_set(struct run *r)
 
 static int average_errors(struct run *r)
 {
-    const sleet_round_options exact = {.size = sizeof exact, .exact = 1, .deadline_ns = (int64_t)(r->o->deadline * 1e9)};
+    double deadline = r->o->deadline > 0 ? r->o->deadline : ERRORS_WAIT;
+    const sleet_round_options exact = {.size = sizeof exact, .exact = 1, .deadline_ns = (int64_t)(deadline * 1e9)};
     float *residual = sleet_residual_buffer(r->set, 0);
     size_t bytes = r->learner.params * sizeof(float);
     sleet_report report;
