@@ -37,16 +37,15 @@ static bool fits(const struct packing *p, const struct layout *l, uint32_t fragm
            fragment < l->tensors[p->tensor].first + l->tensors[p->tensor].fragments;
 }
 
-/* Begin with `fragment`; where it lies in its tensor. */
-static uint64_t begin(struct packing *p, const struct layout *l, uint32_t fragment, uint32_t *n)
+static void begin(struct packing *p, const struct layout *l, uint32_t fragment)
 {
+    uint32_t n;
     uint64_t offset;
-    layout_locate(l, fragment, &p->tensor, &offset, n);
+    layout_locate(l, fragment, &p->tensor, &offset, &n);
     p->codec = codec_by_id((uint8_t)l->tensors[p->tensor].codec);
     p->first = fragment;
     p->n = 0;
     p->bytes = 0;
-    return offset;
 }
 
 static size_t finish(const struct packing *p, const struct layout *l, struct round *r, uint32_t rank,
@@ -71,11 +70,11 @@ static size_t fill_gather(struct set *s, struct round *r, uint32_t rank, uint32_
 {
     struct lane *l = &r->lane[rank];
     struct packing p;
-    uint32_t n, bytes, first = number;
+    uint32_t bytes, first = number;
     if (!l->sent_at && !(l->sent_at = calloc((size_t)owner_numbers(r) + 1, sizeof *l->sent_at)))
         return 0;
     l->gather_sent_at = now;
-    begin(&p, &s->layout, owner_fragment(r, number), &n);
+    begin(&p, &s->layout, owner_fragment(r, number));
     do {
         const uint8_t *coded = owner_coded(s, r, number, &bytes);
         memcpy(p.payload + p.bytes, coded, bytes);
@@ -178,8 +177,8 @@ static size_t next_scatter(struct set *s, struct round *r, const struct env *e, 
     struct lane *l = &r->lane[rank];
     struct packing p = {.n = 0};
     while (!p.n && l->scatter_pos < l->share) {
-        uint32_t n, fragment = r->frag[l->start + walk(r, l, r->fit, l->scatter_pos++)];
-        begin(&p, &s->layout, fragment, &n);
+        uint32_t fragment = r->frag[l->start + walk(r, l, r->fit, l->scatter_pos++)];
+        begin(&p, &s->layout, fragment);
         if (!pack_own(&p, s, r, e, fragment))
             continue;
         while (l->scatter_pos < l->share) {
@@ -218,7 +217,7 @@ static size_t next_repair(struct set *s, struct round *r, const struct env *e, u
                           uint8_t *out, uint64_t counter, sleet_time now)
 {
     struct lane *l = &r->lane[rank];
-    uint32_t mine = r->lane[r->self].share, n, f;
+    uint32_t mine = r->lane[r->self].share, f;
     if (l->repairs && !l->past) {
         uint32_t i = (uint32_t)bitmap_next(l->repair, l->repair_pos, mine);
         if (i == mine) /* from the start again */
@@ -229,7 +228,7 @@ static size_t next_repair(struct set *s, struct round *r, const struct env *e, u
     struct packing p = {.n = 0};
     while (scatter_open(r) && (f = next_scatter_hole(r, l)) != NOT_DUE) {
         if (!p.n)
-            begin(&p, &s->layout, f, &n);
+            begin(&p, &s->layout, f);
         else if (!fits(&p, &s->layout, f))
             break;
         scatter_hole_done(r, l, f);
