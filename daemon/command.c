@@ -62,12 +62,14 @@ static void do_set(const struct call *a)
 {
     struct definition *def = &a->c->def;
     forget(def);
-    def->kind = kind_resolved((struct set_kind){
-        .payload = (sleet_payload)payload_of(a->argv[1]),
-        .estimator = (sleet_estimator)choice(a, 2, estimator_of),
-        .update = (sleet_update)choice(a, 3, update_of),
-        .exchange = (sleet_exchange)choice(a, 4, exchange_of)});
-    const char *why = kind_refuse(&def->kind);
+    struct set_kind kind = {.payload = (sleet_payload)payload_of(a->argv[1]),
+                            .estimator = (sleet_estimator)choice(a, 2, estimator_of),
+                            .update = (sleet_update)choice(a, 3, update_of),
+                            .exchange = (sleet_exchange)choice(a, 4, exchange_of)};
+    bool named = a->argc > 5 && strcmp(a->argv[5], "-") != 0;
+    const char *why = named && !kind_strategy_of(&kind, a->argv[5]) ? "unknown strategy" : NULL;
+    def->kind = kind_resolved(kind);
+    why = why ? why : kind_refuse(&def->kind);
     if (!why && control_decode(def->name, a->argv[0])) {
         control_say(a->c, "200 ok");
         return;
@@ -404,7 +406,7 @@ static const struct {
     {"order", 1, 1, orders_do_order, PLAIN},
     {"orders", 0, 0, orders_do_show, REPORT},
     {"quit", 0, 0, do_quit, PLAIN},
-    {"set", 2, 5, do_set, PLAIN},
+    {"set", 2, 6, do_set, PLAIN},
     {"tensor", 3, 4, do_tensor, PLAIN},
     {"register", 0, 0, do_register, PLAIN},
     {"start", 7, 8, do_start, PLAIN},

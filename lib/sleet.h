@@ -123,6 +123,16 @@ typedef enum sleet_payload {
     X(SLEET_REDUCE_SCATTER, 2, "reduce-scatter")                                            \
     X(SLEET_ALL_GATHER, 3, "all-gather")
 
+/* Who averages with whom in a round; each is a pure function of the members and the round, of two
+ * numbers at most, and of nothing else (docs/architecture.md, "Strategies").
+ * X(name, value, text, what the numbers are) */
+#define SLEET_STRATEGY_MAP(X)                                                               \
+    X(SLEET_RPS, 1, "rps", "")                                                              \
+    X(SLEET_ONE_PEER, 2, "one-peer", "")                                                    \
+    X(SLEET_EXPONENTIAL, 3, "exponential", "")                                              \
+    X(SLEET_RING, 4, "ring", "")                                                            \
+    X(SLEET_PAIRS, 5, "pairs", "")
+
 /* How values become bytes on the way.  X(name, value, text); docs/protocol.md, "Codecs". */
 #define SLEET_CODEC_MAP(X)                                                                  \
     X(SLEET_CODEC_F32, 1, "f32")                                                            \
@@ -143,6 +153,9 @@ typedef enum sleet_estimator { SLEET_ESTIMATOR_MAP(SLEET_X) } sleet_estimator;
 typedef enum sleet_update { SLEET_UPDATE_MAP(SLEET_X) } sleet_update;
 typedef enum sleet_exchange { SLEET_EXCHANGE_MAP(SLEET_X) } sleet_exchange;
 typedef enum sleet_codec { SLEET_CODEC_MAP(SLEET_X) } sleet_codec;
+#undef SLEET_X
+#define SLEET_X(name, value, text, numbers) name = value,
+typedef enum sleet_strategy { SLEET_STRATEGY_MAP(SLEET_X) } sleet_strategy;
 #undef SLEET_X
 
 typedef struct sleet sleet;         /* a connection to the local daemon */
@@ -210,6 +223,8 @@ typedef struct sleet_set_options {
     sleet_estimator estimator; /* 0: ratio; with reduce-scatter: expected */
     sleet_update update;       /* 0: linear */
     sleet_exchange exchange;   /* 0: all-reduce */
+    sleet_strategy strategy;   /* 0: rps */
+    uint16_t strategy_numbers[2]; /* 0: the strategy's usual ones */
 } sleet_set_options;
 
 /* Say how the set is averaged, before it is registered; equal on all nodes.

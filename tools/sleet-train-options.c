@@ -31,6 +31,7 @@
     X(O_EVALUATE, "evaluate", "N", "test every N steps (once an epoch)")                    \
     X(O_AVERAGE, "average", "WHAT", "model, gradient, owner or none (model)")                      \
     X(O_ESTIMATOR, "estimator", "E", "gradient: ratio, expected or carry (ratio)")          \
+    X(O_STRATEGY, "strategy", "NAME[:A[,B]]", "who averages with whom: rps, one-peer, exponential, ring, pairs (rps)") \
     X(O_CODEC, "codec", "C", "how gradient or model travels: f32, bf16, i8, rot1 ... (f32)") \
     X(O_KEEP, "keep", "P", "topk: share of the elements that travel (0.01)")                \
     X(O_EF, "ef", "E", "gradient: error feedback, none, plain or step-ahead (none)")        \
@@ -220,6 +221,7 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_EVALUATE: return whole32(v, 1, UINT32_MAX, &o->evaluate);
     case O_AVERAGE: return average_of(v, &o->average);
     case O_ESTIMATOR: return (o->kind.estimator = (sleet_estimator)estimator_of(v)) != 0;
+    case O_STRATEGY: return kind_strategy_of(&o->kind, v);
     case O_CODEC: return (o->codec = (sleet_codec)codec_of(v)) != 0;
     case O_KEEP: return real(v, 1e-6, 1, &o->keep);
     case O_EF: return ef_of(v, &o->ef);

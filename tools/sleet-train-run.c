@@ -115,7 +115,8 @@ static int make_set(struct run *r)
 {
     const struct set_kind *k = &r->o->kind;
     sleet_set_options options = {.size = sizeof options, .estimator = k->estimator, .update = k->update,
-                                 .exchange = k->exchange};
+                                 .exchange = k->exchange, .strategy = k->strategy,
+                                 .strategy_numbers = {k->numbers[0], k->numbers[1]}};
     float *at = r->tensors;
     int error = sleet_set_new(&r->set, r->ctx, "model", k->payload);
     if (!error)

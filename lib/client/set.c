@@ -87,7 +87,8 @@ int sleet_set_configure(sleet_set *set, const sleet_set_options *in)
         return client_fail(ctx, SLEET_ESTATE, "set %s is registered already", set->name);
     memcpy(&o, in, in->size);
     struct set_kind kind =
-        kind_resolved((struct set_kind){set->kind.payload, o.estimator, o.update, o.exchange});
+        kind_resolved((struct set_kind){set->kind.payload, o.estimator, o.update, o.exchange, o.strategy,
+                                        {o.strategy_numbers[0], o.strategy_numbers[1]}});
     const char *why = kind_refuse(&kind);
     if (why)
         return client_fail(ctx, SLEET_EINVAL, "set %s: %s", set->name, why);
@@ -148,9 +149,11 @@ int sleet_set_register(sleet_set *set)
         return client_fail(ctx, SLEET_EINVAL, "set %s has no tensors", set->name);
     int64_t until = client_now() + CLIENT_REPLY_NS;
     control_encode(name, set->name);
-    int error = client_call(ctx, until, text, "set %s %s %s %s %s", name,
+    char strategy[STRATEGY_WORD];
+    int error = client_call(ctx, until, text, "set %s %s %s %s %s %s", name,
                             payload_text((int)set->kind.payload), estimator_text((int)set->kind.estimator),
-                            update_text((int)set->kind.update), exchange_text((int)set->kind.exchange));
+                            update_text((int)set->kind.update), exchange_text((int)set->kind.exchange),
+                            kind_strategy_word(&set->kind, strategy));
     for (uint32_t i = 0; i < set->count && !error; i++) {
         control_encode(name, set->tensors[i].name);
         error = client_call(ctx, until, text, "tensor %s %s %" PRIu64 " %s", name,

@@ -164,8 +164,11 @@ static enum fate recv_part(engine *e, struct member *m, struct set *s, struct ro
 {
     struct env env = engine_env(e);
     bool scatter = d->phase == PHASE_SCATTER || d->phase == PHASE_SCATTER_REPAIR;
+    bool edge = d->phase == PHASE_EDGE || d->phase == PHASE_EDGE_REPAIR;
     if (r->number_of[part->fragment] == NOT_DUE)
         return FATE_CORRUPT;
+    if (edge || r->edges) /* the other has another view, or does it otherwise */
+        return edge && r->edges && rank >= 0 ? edge_recv(s, r, &env, (uint32_t)rank, d, part, e->now) : FATE_FOREIGN;
     if (!scatter)
         return gather_recv(s, r, &env, m, rank, d, part);
     return rank >= 0 ? owner_recv(s, r, &env, (uint32_t)rank, d, part, e->now) : FATE_FOREIGN;
@@ -181,7 +184,9 @@ enum fate engine_take_data(engine *e, struct member *m, struct set *s, struct ro
     for (uint32_t i = 0; i < d->packed; i++) /* one that counts makes the datagram count */
         if ((one = recv_part(e, m, s, r, rank, d, &part[i])) == FATE_ACCEPTED || i == 0)
             fate = one;
-    if (scatter && rank >= 0 && (r->own.commits == 0 || (d->flags & DATA_LAST) || d->remaining == 0 ||
+    if (r->edges)
+        owner_check(s, r, &env, e->now);
+    if (scatter && rank >= 0 && !r->edges && (r->own.commits == 0 || (d->flags & DATA_LAST) || d->remaining == 0 ||
                     r->lane[rank].in_direct + r->lane[rank].in_repaired == r->lane[r->self].share))
         owner_check(s, r, &env, e->now);
     if (r == s->open && gather_complete(s, r, &env, e->now))
@@ -217,10 +222,10 @@ static void recv_data(engine *e, struct member *m, const uint8_t *body, size_t l
         e->counters.stale++;
         return;
     }
-    if (d.phase == PHASE_GATHER && r->number_of[part[0].fragment] != NOT_DUE)
+    if ((d.phase == PHASE_GATHER || d.phase == PHASE_EDGE) && r->number_of[part[0].fragment] != NOT_DUE)
         set_join_served(s, r, &env, e->now);
     int rank = engine_rank_of(r, m);
-    if (rank >= 0)
+    if (rank >= 0 && !r->edges)
         group_note(e, m, s, r, (uint32_t)rank, d.group);
     if (!scatter && rank >= 0)
         feedback_count(r, (uint32_t)rank);
@@ -264,7 +269,8 @@ static void recv_summary(engine *e, struct member *m, const uint8_t *body, size_
         return;
     }
     e->counters.accepted++;
-    group_note(e, m, s, r, (uint32_t)rank, w.group);
+    if (!r->edges)
+        group_note(e, m, s, r, (uint32_t)rank, w.group);
     feedback_recv(s, r, &env, (uint32_t)rank, &w, e->now);
     if (r == s->open && gather_complete(s, r, &env, e->now))
         set_close(s, r, &env, SLEET_OK, e->now);

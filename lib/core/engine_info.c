@@ -56,7 +56,7 @@ uint32_t engine_get_peers(const engine *e, engine_peer *out, uint32_t max, sleet
 /* The first of these that holds. */
 static const char *why_idle(const struct set *s, const struct env *e)
 {
-    struct group g;
+    struct plan p;
     if (!s->attached)
         return "no trainer is attached";
     if (s->schema_differs)
@@ -67,7 +67,7 @@ static const char *why_idle(const struct set *s, const struct env *e)
         return "parked: too few of the last common view can be heard; sleetctl resume goes on with these";
     if (s->apart.isolated)
         return "paused: ten rounds in a row covered too little; sleetctl resume goes on all the same";
-    if (!s->established && !set_group(s, e, s->own_round + 1, &g))
+    if (!s->established && !set_group(s, e, s->own_round + 1, &p))
         return "joining: nobody that can be heard holds the job's model yet";
     if (!s->established)
         return "joining: takes the others' model with the next round that arrives whole";

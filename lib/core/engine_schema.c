@@ -2,12 +2,17 @@
 #include "engine_internal.h"
 #include <string.h>
 
-static void kind_put(uint8_t out[static 4], const struct set_kind *k)
+static void kind_put(uint8_t out[static WIRE_KIND_BYTES], const struct set_kind *k)
 {
     out[0] = (uint8_t)k->payload;
     out[1] = (uint8_t)k->estimator;
     out[2] = (uint8_t)k->update;
     out[3] = (uint8_t)k->exchange;
+    out[4] = (uint8_t)k->strategy;
+    for (int i = 0; i < 2; i++) {
+        out[5 + 2 * i] = (uint8_t)k->numbers[i];
+        out[6 + 2 * i] = (uint8_t)(k->numbers[i] >> 8);
+    }
 }
 
 static void entry_put(struct wire_tensor *out, const struct tensor *t)
@@ -68,11 +73,14 @@ static char *text_tensor(char *at, char *end, const char *name, uint64_t count, 
     return text_add(at, end, codec_text(codec) ? codec_text(codec) : "an unknown codec");
 }
 
-static char *text_kind(char *at, char *end, const uint8_t kind[static 4])
+static char *text_kind(char *at, char *end, const uint8_t kind[static WIRE_KIND_BYTES])
 {
+    char strategy[STRATEGY_WORD];
+    const struct set_kind k = {.strategy = (sleet_strategy)kind[4],
+                               .numbers = {(uint16_t)(kind[5] | kind[6] << 8), (uint16_t)(kind[7] | kind[8] << 8)}};
     const char *const words[] = {payload_text(kind[0]), estimator_text(kind[1]), update_text(kind[2]),
-                                 exchange_text(kind[3])};
-    for (int i = 0; i < 4; i++) {
+                                 exchange_text(kind[3]), kind_strategy_word(&k, strategy)};
+    for (int i = 0; i < 5; i++) {
         at = text_add(at, end, i ? ", " : "");
         at = text_add(at, end, words[i] ? words[i] : "unknown");
     }
@@ -110,10 +118,10 @@ static void schemas_differ(engine *e, struct member *m, struct set *s, uint32_t 
 }
 
 /* Both sides name how each would average. */
-static void kinds_differ(engine *e, struct member *m, struct set *s, const uint8_t theirs[static 4])
+static void kinds_differ(engine *e, struct member *m, struct set *s, const uint8_t theirs[static WIRE_KIND_BYTES])
 {
     char *t = s->schema_text, *end = t + sizeof s->schema_text - 1;
-    uint8_t ours[4];
+    uint8_t ours[WIRE_KIND_BYTES];
     if (m->sets[s->handle].differs)
         return;
     kind_put(ours, &s->layout.kind);

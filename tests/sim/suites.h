@@ -3,6 +3,7 @@
     X(aimed) \
     X(budgets) \
     X(drift) \
+    X(edges) \
     X(cells) \
     X(codecs) \
     X(collect) \

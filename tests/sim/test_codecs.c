@@ -143,7 +143,7 @@ static double after_rounds(sleet_estimator estimator, int rounds, double *bytes)
 {
     static double mean[ELEMENTS], sum[ELEMENTS];
     struct sim_config config = {.nodes = N, .seed = test_seed(), .link = CLEAN_LINK,
-                                .codec = SLEET_CODEC_TOPK, .kind = {SLEET_GRADIENT, estimator, 0, 0}};
+                                .codec = SLEET_CODEC_TOPK, .kind = {.payload = SLEET_GRADIENT, .estimator = estimator}};
     sleet_round_options o = {.size = sizeof o, .keep = 0.05};
     cluster *c = ready_cluster(&config, counts, 3);
     struct sim_totals a, b;

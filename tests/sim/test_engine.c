@@ -388,7 +388,7 @@ static void schemas_that_differ_are_named(void)
 static void kinds_that_differ_are_named(void)
 {
     static const struct set_kind kinds[2] = {{.payload = SLEET_MODEL},
-                                             {SLEET_GRADIENT, SLEET_CARRY, SLEET_LINEAR, 0}};
+                                             {.payload = SLEET_GRADIENT, .estimator = SLEET_CARRY, .update = SLEET_LINEAR}};
     static const engine_tensor tensors[2][3] = {
         {{"first", SLEET_F32, 0, 5}, {"second", SLEET_F32, 0, 300}, {"third", SLEET_F32, 0, 1}},
         {{"first", SLEET_F32, 0, 5}, {"second", SLEET_F32, 0, 300}, {"third", SLEET_F32, 0, 1}}};

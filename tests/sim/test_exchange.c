@@ -12,7 +12,7 @@ static const uint64_t counts[] = {60 * RUN + 100};
 static cluster *set_up(sleet_payload payload, sleet_exchange exchange, double loss)
 {
     struct sim_config config = {.nodes = N, .seed = test_seed(), .link = CLEAN_LINK,
-                                .kind = {payload, SLEET_RATIO, 0, exchange}};
+                                .kind = {.payload = payload, .estimator = SLEET_RATIO, .exchange = exchange}};
     config.link.loss = loss;
     cluster *c = ready_cluster(&config, counts, 1);
     sleet_rng rng = {test_seed()};
@@ -164,7 +164,7 @@ static void a_stalled_owner_holds_up_nobody(void)
 static void alone_it_owns_all(void)
 {
     struct sim_config config = {.nodes = 1, .seed = test_seed(), .link = CLEAN_LINK,
-                                .kind = {SLEET_GRADIENT, 0, 0, SLEET_REDUCE_SCATTER}};
+                                .kind = {.payload = SLEET_GRADIENT, .exchange = SLEET_REDUCE_SCATTER}};
     cluster *c = ready_cluster(&config, counts, 1);
     REQUIRE(c);
     CHECK(cluster_round(c, NULL));

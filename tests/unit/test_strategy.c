@@ -1,6 +1,7 @@
 #include "base/rng.h"
 #include "sleet_test.h"
 #include "strategy/strategy.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,17 +52,118 @@ static void seal_sorts_and_hashes(void)
 
 static void rps_takes_the_view(void)
 {
-    const struct strategy *s = strategy_by_name("rps");
-    struct group view, out;
+    const uint16_t numbers[2] = {0};
+    struct group view;
+    struct plan plan;
     fill(&view, 7, test_seed());
     group_seal(&view);
-    CHECK(strategy_by_name("none-such") == NULL && strategy_by_name(NULL) == NULL);
-    CHECK(s != NULL);
-    if (!s)
-        return;
-    s->plan(&view, 3, &out);
-    CHECK_EQ(out.hash, view.hash);
-    CHECK_EQ(out.n, 7);
+    CHECK(strategy_by_id(99) == NULL && strategy_by_id(0) == NULL);
+    CHECK(strategy_plan(&strategy_rps, numbers, view.members, view.n, view.members[3].node_id, 3, &plan));
+    CHECK_EQ(plan.group.hash, view.hash);
+    CHECK_EQ(plan.group.n, 7);
+    CHECK(!plan.edges && !plan.group.part);
+}
+
+#define NODES_MAX 16
+/* The matrix of a round among n nodes of which the first so many contribute: w[i][j] is what i takes of j. */
+static void weights(const struct strategy *s, uint32_t n, uint32_t contribute, uint64_t round,
+                    double w[NODES_MAX][NODES_MAX])
+{
+    const uint16_t numbers[2] = {0};
+    static struct plan plan[NODES_MAX];
+    struct group view;
+    bool agree = true;
+    fill(&view, (uint8_t)n, 7);
+    group_seal(&view);
+    memset(w, 0, NODES_MAX * sizeof w[0]);
+    for (uint32_t i = 0; i < n; i++)
+        view.members[i].contributes = i < contribute;
+    for (uint32_t i = 0; i < n; i++)
+        CHECK(strategy_plan(s, numbers, view.members, n, view.members[i].node_id, round, &plan[i]));
+    for (uint32_t i = 0; i < n; i++) {
+        w[i][i] = 1;
+        for (uint32_t k = 0; k < plan[i].group.n; k++) {
+            uint32_t j = (uint32_t)group_rank(&view, plan[i].group.members[k].node_id);
+            int back = group_rank(&plan[j].group, view.members[i].node_id);
+            const struct edge *e = &plan[i].edge[k];
+            w[i][j] += e->weight;
+            w[i][i] -= e->weight;
+            agree &= back >= 0 && plan[j].edge[back].in == e->out && plan[j].edge[back].out == e->in;
+            agree &= !plan[i].atomic || !plan[i].edge[k].in || plan[j].edge[back].weight == e->weight;
+        }
+    }
+    CHECK(agree);
+}
+
+static bool doubly_stochastic(double w[NODES_MAX][NODES_MAX], uint32_t n)
+{
+    bool ok = true;
+    for (uint32_t i = 0; i < n; i++) {
+        double row = 0, column = 0;
+        for (uint32_t j = 0; j < n; j++) {
+            ok &= w[i][j] >= 0;
+            row += w[i][j];
+            column += w[j][i];
+        }
+        ok &= fabs(row - 1) < 1e-12 && fabs(column - 1) < 1e-12;
+    }
+    return ok;
+}
+
+/* Of every strategy with edges, for each number of nodes: what one sends the other expects, and the mean
+ * of all stays what it is. */
+static void edges_keep_the_mean(void)
+{
+    static double w[NODES_MAX][NODES_MAX];
+    for (int id = 1; strategy_by_id(id); id++)
+        for (uint32_t n = 1; strategy_by_id(id)->edges && n <= NODES_MAX; n++)
+            for (uint64_t round = 1; round <= 8; round++) {
+                weights(strategy_by_id(id), n, n, round, w);
+                CHECK(doubly_stochastic(w, n));
+            }
+}
+
+/* The product of tau rounds is the mean, from any round on; and only of powers of two. */
+static void one_peer_is_exact_of_powers_of_two(void)
+{
+    static double w[NODES_MAX][NODES_MAX];
+    for (uint32_t n = 2; n <= NODES_MAX; n++) {
+        double x[NODES_MAX] = {1}, y[NODES_MAX], far = 0;
+        uint32_t tau = 0;
+        while ((1u << tau) < n)
+            tau++;
+        for (uint64_t round = 11; round < 11 + tau; round++) {
+            weights(&strategy_one_peer, n, n, round, w);
+            for (uint32_t i = 0; i < n; i++) {
+                y[i] = 0;
+                for (uint32_t j = 0; j < n; j++)
+                    y[i] += w[i][j] * x[j];
+            }
+            memcpy(x, y, sizeof x);
+        }
+        for (uint32_t i = 0; i < n; i++)
+            far = fmax(far, fabs(x[i] - 1.0 / n));
+        CHECK((far < 1e-12) == ((n & (n - 1)) == 0));
+    }
+}
+
+/* A joiner takes all of one contributor's values and gives none; the others do as if it were not there. */
+static void joiners_take_from_one(void)
+{
+    static double w[NODES_MAX][NODES_MAX], without[NODES_MAX][NODES_MAX];
+    for (int id = 2; strategy_by_id(id); id++) {
+        if (!strategy_by_id(id)->edges)
+            continue;
+        weights(strategy_by_id(id), 9, 7, 5, w);
+        weights(strategy_by_id(id), 7, 7, 5, without);
+        for (uint32_t i = 0; i < 9; i++) {
+            double most = 0;
+            for (uint32_t j = 0; j < 9; j++)
+                most = fmax(most, i == j ? 0 : w[i][j]);
+            CHECK(i < 7 || (w[i][i] == 0 && most == 1));
+            CHECK(i >= 7 || memcmp(w[i], without[i], sizeof w[i]) == 0);
+        }
+    }
 }
 
 static void owners_follow_the_protocol(void)
@@ -229,6 +331,9 @@ TEST_SUITE(strategy) = {
     TEST(a_lost_member_changes_its_cell_only),
     TEST(seal_sorts_and_hashes),
     TEST(rps_takes_the_view),
+    TEST(edges_keep_the_mean),
+    TEST(one_peer_is_exact_of_powers_of_two),
+    TEST(joiners_take_from_one),
     TEST(owners_follow_the_protocol),
     TEST(owners_are_balanced_and_move_with_the_round),
     TEST(a_lost_member_moves_only_its_runs),

@@ -152,16 +152,20 @@ static void layout_hash_sees_every_difference(void)
     layout_fini(&a);
 }
 
+#define KIND(p, e, u, x) {.payload = (p), .estimator = (e), .update = (u), .exchange = (x)}
+
 static void layout_hash_sees_kind_and_codec(void)
 {
     const struct tensor_spec spec = {"a", SLEET_F32, 0, 3};
-    const struct set_kind kinds[] = {{SLEET_MODEL, 0, 0, 0}, {SLEET_GRADIENT, 0, 0, 0},
-                                     {SLEET_DELTA, 0, 0, 0}, {SLEET_GRADIENT, SLEET_EXPECTED, 0, 0},
-                                     {SLEET_GRADIENT, 0, SLEET_NONLINEAR, 0},
-                                     {SLEET_GRADIENT, SLEET_RATIO, 0, SLEET_REDUCE_SCATTER}};
-    uint32_t hash[6];
+    const struct set_kind kinds[] = {KIND(SLEET_MODEL, 0, 0, 0), KIND(SLEET_GRADIENT, 0, 0, 0),
+                                     KIND(SLEET_DELTA, 0, 0, 0), KIND(SLEET_GRADIENT, SLEET_EXPECTED, 0, 0),
+                                     KIND(SLEET_GRADIENT, 0, SLEET_NONLINEAR, 0),
+                                     KIND(SLEET_GRADIENT, SLEET_RATIO, 0, SLEET_REDUCE_SCATTER),
+                                     {.payload = SLEET_MODEL, .strategy = SLEET_PAIRS},
+                                     {.payload = SLEET_MODEL, .strategy = SLEET_PAIRS, .numbers = {3, 0}}};
+    uint32_t hash[8];
     struct layout l;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 8; i++) {
         CHECK_EQ(layout_init(&l, "s", kinds[i], &spec, 1), SLEET_OK);
         hash[i] = l.hash;
         layout_fini(&l);
@@ -170,19 +174,35 @@ static void layout_hash_sees_kind_and_codec(void)
     }
 }
 
+static void strategy_words(void)
+{
+    static const char *const good[] = {"rps", "one-peer", "pairs:3", "ring:65535,2"};
+    static const char *const bad[] = {"", "none-such", "rps:", "rps:0", "rps:1,", "rps:1,2,3", "rps:65536", "rps1", "rps:1x"};
+    char word[STRATEGY_WORD];
+    struct set_kind k;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        CHECK(kind_strategy_of(&k, good[i]));
+        CHECK_STR(kind_strategy_word(&k, word), good[i]);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK(!kind_strategy_of(&k, bad[i]));
+}
+
 /* Each rule refuses, with a sentence; what defaults make of nothing does not. */
 static void kinds_that_do_not_go_together(void)
 {
     const struct set_kind wrong[] = {
-        {SLEET_MODEL, SLEET_EXPECTED, 0, 0}, {SLEET_MODEL, SLEET_CARRY, 0, 0},
-        {SLEET_GRADIENT, SLEET_CARRY, 0, SLEET_REDUCE_SCATTER},
-        {SLEET_GRADIENT, SLEET_CARRY, SLEET_NONLINEAR, 0}, {SLEET_MODEL, 0, 0, SLEET_REDUCE_SCATTER},
-        {SLEET_DELTA, 0, 0, SLEET_ALL_GATHER}, {(sleet_payload)0, 0, 0, 0}};
+        KIND(SLEET_MODEL, SLEET_EXPECTED, 0, 0), KIND(SLEET_MODEL, SLEET_CARRY, 0, 0),
+        KIND(SLEET_GRADIENT, SLEET_CARRY, 0, SLEET_REDUCE_SCATTER),
+        KIND(SLEET_GRADIENT, SLEET_CARRY, SLEET_NONLINEAR, 0), KIND(SLEET_MODEL, 0, 0, SLEET_REDUCE_SCATTER),
+        KIND(SLEET_DELTA, 0, 0, SLEET_ALL_GATHER), KIND((sleet_payload)0, 0, 0, 0),
+        {.payload = SLEET_GRADIENT, .strategy = SLEET_ONE_PEER}, {.payload = SLEET_MODEL, .strategy = (sleet_strategy)99},
+        {.payload = SLEET_MODEL, .exchange = SLEET_ALL_GATHER, .strategy = SLEET_PAIRS}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct set_kind k = kind_resolved(wrong[i]);
         CHECK(kind_refuse(&k) != NULL);
     }
-    struct set_kind k = kind_resolved((struct set_kind){SLEET_GRADIENT, 0, 0, SLEET_REDUCE_SCATTER});
+    struct set_kind k = kind_resolved((struct set_kind){.payload = SLEET_GRADIENT, .exchange = SLEET_REDUCE_SCATTER});
     CHECK(kind_refuse(&k) == NULL && k.estimator == SLEET_EXPECTED && k.update == SLEET_LINEAR);
     CHECK_EQ(payload_of("pseudo-gradient"), SLEET_PSEUDO_GRADIENT);
     CHECK_EQ(payload_of("pseudo"), 0);
@@ -324,6 +344,7 @@ TEST_SUITE(tensor) = {
     TEST(layout_hash_sees_every_difference),
     TEST(layout_hash_sees_kind_and_codec),
     TEST(kinds_that_do_not_go_together),
+    TEST(strategy_words),
     TEST(layout_holds_the_most_tensors),
     TEST(codec_f32_round_trip),
     TEST(reduce_means),

@@ -65,7 +65,7 @@ static const uint8_t some_bytes[1152] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
 
 static void fill_schema(struct wire_schema *s)
 {
-    *s = (struct wire_schema){.set = 0x11223344, .tensors = 5, .first = 3, .n = 2, .kind = {1, 1, 1, 1},
+    *s = (struct wire_schema){.set = 0x11223344, .tensors = 5, .first = 3, .n = 2, .kind = {1, 1, 1, 1, 1},
                               .name = "net"};
     s->entries[0] = (struct wire_tensor){.count = 1u << 20, .dtype = 1, .codec = 1, .name = "w"};
     s->entries[1] = (struct wire_tensor){.count = 7, .dtype = 1, .codec = 1, .name = "bias"};
@@ -82,7 +82,7 @@ static size_t sample(int type, uint8_t *out)
         break;
     case WIRE_SCHEMA: fill_schema(&f.schema); break;
     case WIRE_SCHEMA_ACK:
-        f.ack = (struct wire_schema_ack){9, VERDICT_DIFFERS, 4, 1, {1, 1, 2, 1}, {3, 1, 1, "bias"}};
+        f.ack = (struct wire_schema_ack){9, VERDICT_DIFFERS, 4, 1, {1, 1, 2, 1, 1}, {3, 1, 1, "bias"}};
         break;
     case WIRE_PING:
         f.ping = (struct wire_ping){.time = 1, .echo = 2, .hold = 3, .request = true, .n = 2};
@@ -112,7 +112,7 @@ static size_t sample(int type, uint8_t *out)
     return encode(type, &f, out, FRAME_CAP);
 }
 
-static const size_t sample_bytes[] = {0, 88, 88, 14 + 3 + 12 + 15, 12 + 15, 20 + 96 + 40, 52, 70, 8,
+static const size_t sample_bytes[] = {0, 88, 88, 19 + 3 + 12 + 15, 17 + 15, 20 + 96 + 40, 52, 70, 8,
                                       12 + 51, 4};
 
 static void every_frame_round_trips(void)
@@ -198,12 +198,12 @@ static const struct bound {
     {WIRE_SCHEMA, 6, 2, 65535, false}, {WIRE_SCHEMA, 8, 1, 0, false},
     {WIRE_SCHEMA, 8, 1, 1, false},     {WIRE_SCHEMA, 8, 1, 17, false},
     {WIRE_SCHEMA, 9, 1, 0, false},     {WIRE_SCHEMA, 9, 1, 64, false},
-    {WIRE_SCHEMA, 15, 1, 0, false},    {WIRE_SCHEMA_ACK, 4, 1, 4, false},
-    {WIRE_SCHEMA, 27, 1, 0, false},    {WIRE_SCHEMA, 27, 1, 64, false},
-    {WIRE_SCHEMA, 28, 1, 0, false},    {WIRE_SCHEMA_ACK, 4, 1, 3, false},
+    {WIRE_SCHEMA, 20, 1, 0, false},    {WIRE_SCHEMA_ACK, 4, 1, 4, false},
+    {WIRE_SCHEMA, 32, 1, 0, false},    {WIRE_SCHEMA, 32, 1, 64, false},
+    {WIRE_SCHEMA, 33, 1, 0, false},    {WIRE_SCHEMA_ACK, 4, 1, 3, false},
     {WIRE_SCHEMA_ACK, 4, 1, 0, false}, {WIRE_SCHEMA_ACK, 4, 1, 1, false},
     {WIRE_SCHEMA_ACK, 5, 1, 0, false}, {WIRE_SCHEMA_ACK, 6, 2, 1025, false},
-    {WIRE_SCHEMA_ACK, 5, 1, 2, false}, {WIRE_SCHEMA_ACK, 22, 1, 0, false},
+    {WIRE_SCHEMA_ACK, 5, 1, 2, false}, {WIRE_SCHEMA_ACK, 27, 1, 0, false},
     {WIRE_DATA, 16, 1, 0, false},      {WIRE_DATA, 16, 1, 1, true},
     {WIRE_DATA, 16, 1, 3, true},       {WIRE_DATA, 16, 1, 4, true},
     {WIRE_DATA, 16, 1, 5, false},      {WIRE_DATA, 17, 1, 0, false},
@@ -222,7 +222,7 @@ static const struct bound {
     {WIRE_SUMMARY, 48, 2, 9, false},   {WIRE_SUMMARY, 48, 2, 10, true},
     {WIRE_SUMMARY, 48, 2, 17, false},  {WIRE_SUMMARY, 48, 2, 8, false},
     {WIRE_SUMMARY, 48, 2, 8193, false}, {WIRE_SUMMARY, 50, 1, 31, true},
-    {WIRE_SUMMARY, 50, 1, 15, false},  {WIRE_SUMMARY, 50, 1, 48, false},
+    {WIRE_SUMMARY, 50, 1, 15, false},  {WIRE_SUMMARY, 50, 1, 80, false}, {WIRE_SUMMARY, 50, 1, 63, true},
     {WIRE_SUMMARY, 51, 1, 1, false},   {WIRE_SUMMARY, 55, 1, 1, false},
     {WIRE_SUMMARY, 56, 1, 0, true},    {WIRE_SUMMARY, 56, 1, 64, false},
     {WIRE_SUMMARY, 57, 1, 1, false},   {WIRE_SUMMARY, 59, 1, 1, false},
@@ -284,7 +284,7 @@ static void groups_are_ordered(void)
 
 static void schemas_pack_what_fits(void)
 {
-    struct wire_schema s = {.set = 1, .tensors = 1024, .first = 1008, .n = 16, .kind = {1, 1, 1, 1}}, back;
+    struct wire_schema s = {.set = 1, .tensors = 1024, .first = 1008, .n = 16, .kind = {1, 1, 1, 1, 1}}, back;
     uint8_t b[FRAME_CAP];
     memset(s.name, 'n', SLEET_NAME_MAX);
     for (unsigned i = 0; i < 16; i++) {
@@ -293,7 +293,7 @@ static void schemas_pack_what_fits(void)
     }
     size_t n = wire_schema_encode(b, sizeof(b), &s);
     CHECK_EQ(s.n, 14);
-    CHECK_EQ(n, 14 + 63 + 14 * 74);
+    CHECK_EQ(n, 19 + 63 + 14 * 74);
     CHECK(n <= WIRE_SCHEMA_MAX);
     CHECK_EQ(wire_schema_decode(&back, b, n), SLEET_OK);
     CHECK_EQ(back.n, 14);

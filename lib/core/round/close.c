@@ -71,12 +71,14 @@ static bool is_result(const struct set *s, const struct round *r, uint32_t fragm
  * while they may be read; a slice a call, true when all is done. */
 static bool wind_up(struct set *s, struct round *r, const struct env *e)
 {
+    if (r->edges && !r->withheld && !edge_finish(s, r))
+        return false;
     bool whole = r->got_n == r->wanted && r->filled == r->wanted;
     if (whole && r->wanted == s->layout.fragments && !r->withheld && !r->behind)
         return true;
     for (uint32_t i = 0; i < SLICE_FRAGMENTS && r->wound_up < s->layout.fragments; i++) {
         uint32_t f = r->wound_up++;
-        if (!r->withheld && r->number_of[f] != NOT_DUE)
+        if (!r->withheld && r->number_of[f] != NOT_DUE && !r->edges)
             owner_wind_up(s, r, e, f);
         if (is_result(s, r, f))
             continue;
@@ -113,7 +115,7 @@ static void withhold(const struct set *s, struct round *r)
  * or nothing of the others where there are some. */
 static bool covers_little(const struct round *r)
 {
-    uint32_t n = group_contributors(&r->group);
+    uint32_t n = r->edges ? r->expected : group_contributors(&r->group);
     double present = r->covered * r->expected;
     return n > 1 && (present < r->least_coverage * n || present < 1.01);
 }
@@ -218,8 +220,10 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
     r->closing = true;
     if (error == SLEET_OK && !complete(s, r, e))
         return; /* set_expire() goes on */
-    if (error != SLEET_OK)
+    if (error != SLEET_OK) {
         carry_settle(s, r, true);
+        edge_withdraw(r);
+    }
     if (!r->judged)
         judge(s, r, e, false);
     bool joins = !s->established;
@@ -277,7 +281,7 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
     }
     late_own(s, r);
     witness_choose(r, e);
-    if (error == SLEET_OK && !joins && !r->withheld && !r->behind)
+    if (error == SLEET_OK && !joins && !r->withheld && !r->behind && !r->edges)
         drift_note(s, r);
     set_report(s, error, &p);
     if (error == SLEET_OK)

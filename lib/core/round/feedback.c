@@ -65,6 +65,11 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
 {
     struct lane *l = &r->lane[rank];
     struct member *m = &e->members[r->group.members[rank].slot];
+    if (r->edges) {
+        edge_told(s, r, e, rank, w, now);
+        owner_check(s, r, e, now);
+        return;
+    }
     bool agrees = w->group == r->group.hash; /* else it numbers the fragments otherwise */
     if (agrees)
         witness_recv(r, rank, w);
@@ -100,6 +105,8 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
 static bool wants_gather(const struct set *s, const struct round *r, const struct env *e,
                          uint32_t rank, sleet_time now)
 {
+    if (r->edges)
+        return edge_wants(r, rank);
     if (r->closed)
         return late_wants(s, r, e, rank);
     return r->joined && round_gathers(r) && !gather_done_from(s, r, e, rank, now);
@@ -108,7 +115,7 @@ static bool wants_gather(const struct set *s, const struct round *r, const struc
 static bool wants_scatter(const struct round *r, uint32_t rank)
 {
     const struct lane *l = &r->lane[rank];
-    return r->exact && round_scatters(r) && !r->own.final && r->group.members[rank].contributes &&
+    return r->exact && !r->edges && round_scatters(r) && !r->own.final && r->group.members[rank].contributes &&
            (r->own.over >> rank & 1) && l->in_direct + l->in_repaired < r->lane[r->self].share;
 }
 
@@ -190,7 +197,9 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
                   (s->open && s->open->number == s->own_round ? 0 : SUMMARY_CLOSED) |
                   (scatter ? SUMMARY_SCATTER_HOLES : 0));
     witness_fill(r, rank, &w);
-    if (scatter || wants_gather(s, r, e, rank, now))
+    if (r->edges)
+        edge_tell(s, r, rank, &w, bits);
+    else if (scatter || wants_gather(s, r, e, rank, now))
         put_holes(&w, bits, s, r, rank, scatter);
     l->holes_due = !scatter && wants_scatter(r, rank);
     r->quiet_until = (sleet_time){0};

@@ -165,6 +165,8 @@ bool gather_done_from(const struct set *s, const struct round *r, const struct e
     const struct group_member *g = &r->group.members[rank];
     const struct member *m = &e->members[g->slot];
     uint32_t got = l->got_direct + l->got_repaired;
+    if (r->edges)
+        return edge_done_with(s, r, e, rank);
     if ((int)rank == r->self)
         return r->own.final && r->own.taken == r->own.commits;
     if (!m->alive || m->boot_id != g->boot_id)
@@ -211,6 +213,8 @@ static bool served(const struct set *s, const struct round *r, const struct env 
 bool gather_complete(const struct set *s, const struct round *r, const struct env *e,
                      sleet_time now)
 {
+    if (r->edges)
+        return edge_complete(r);
     for (uint32_t i = 0; i < r->group.n; i++)
         if (!gather_done_from(s, r, e, i, now))
             return false;
@@ -225,6 +229,8 @@ sleet_time gather_deadline(const struct set *s, const struct round *r, const str
 {
     sleet_duration budget = budget_now(&s->budget);
     sleet_time t = TIME_NEVER;
+    if (r->edges)
+        return t; /* edge_deadline() */
     for (uint32_t i = 0; i < r->group.n; i++) {
         sleet_time at = time_add(r->lane[i].gather_sent_at, budget);
         if (sole_contributor(r) && time_before(now, at))

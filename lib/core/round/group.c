@@ -1,5 +1,9 @@
 /* Who averages with whom: the group of a round, pinned from the view. */
 #include "round/round.h"
+#include <assert.h>
+#include <stdlib.h>
+
+static_assert(VIEW_MEMBERS_MAX == MEMBERS_MAX, "a strategy takes the whole view");
 
 /* More than one group: its rounds are held in cells (strategy/cell.c). */
 static bool has_cells(const struct env *e)
@@ -67,11 +71,17 @@ bool set_too_many(const struct set *s, const struct env *e)
     return kind_additive(&s->layout.kind) && n > SLEET_GROUP_MAX;
 }
 
-/* False when nobody's model can be taken yet: the start has to wait. */
-bool set_group(const struct set *s, const struct env *e, uint64_t number, struct group *out)
+static int compare_ids(const void *a, const void *b)
 {
+    const struct group_member *x = a, *y = b;
+    return (x->node_id > y->node_id) - (x->node_id < y->node_id);
+}
+
+/* False when nobody's model can be taken yet: the start has to wait. */
+bool set_group(const struct set *s, const struct env *e, uint64_t number, struct plan *out)
+{
+    const struct strategy *strategy = strategy_by_id((int)s->layout.kind.strategy);
     struct group_member view[MEMBERS_MAX];
-    struct group cell = {0};
     uint32_t n = 0;
     bool open = false, any = false;
     uint64_t lineage = s->lineage, lowest = 0;
@@ -107,18 +117,16 @@ bool set_group(const struct set *s, const struct env *e, uint64_t number, struct
         if (!s->established || n > SLEET_GROUP_MAX)
             return false; /* too late, for who comes when there are enough */
     }
-    cell.n = (uint8_t)cell_select(view, n, e->members[0].node_id, number, &cell.cell_bits);
-    for (uint32_t i = 0; i < cell.n; i++) {
-        const struct member_set *ms = &e->members[view[i].slot].sets[s->handle];
-        cell.members[i] = view[i];
-        any |= view[i].contributes;
-        open |= view[i].contributes && (view[i].slot == 0 || ms->round >= number);
+    qsort(view, n, sizeof view[0], compare_ids);
+    if (!strategy_plan(strategy, s->layout.kind.numbers, view, n, e->members[0].node_id, number, out))
+        return false; /* all are parked */
+    for (uint32_t i = 0; i < out->group.n; i++) {
+        const struct group_member *g = &out->group.members[i];
+        any |= g->contributes;
+        open |= g->contributes && (g->slot == 0 || e->members[g->slot].sets[s->handle].round >= number);
     }
-    if (!any || (has_cells(e) && !open))
-        return false; /* all are parked; nobody in the joiner's cell has the model, or is there yet */
-    strategy_by_name("rps")->plan(&cell, number, out);
-    group_seal(out);
-    return true;
+    /* All are parked; nobody in the joiner's cell has the model, or is there yet. */
+    return any && (open || !has_cells(e) || out->edges);
 }
 
 /* The nodes that count as coverage 1.0: contributors of the group and those of its cell
@@ -129,7 +137,7 @@ uint32_t set_expected(const struct set *s, const struct env *e, const struct gro
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->n; i++)
         n += g->members[i].contributes;
-    for (uint32_t i = 1; i < e->view->n; i++) {
+    for (uint32_t i = 1; i < e->view->n && !g->part; i++) {
         const struct member *m = &e->members[i];
         if (!m->alive && !m->left && m->sets[s->handle].established && !time_is_never(m->heard) &&
             time_since(now, m->heard) < SEC(60) && group_rank(g, m->node_id) < 0 &&

@@ -364,6 +364,8 @@ static sleet_duration grace(const struct round *r, const struct env *e)
 sleet_time owner_deadline(const struct set *s, const struct round *r)
 {
     const struct owner_side *o = &r->own;
+    if (r->edges)
+        return edge_deadline(s, r);
     if (owner_busy(r))
         return (sleet_time){0};
     if (o->final || time_is_never(o->first_seen))
@@ -376,6 +378,11 @@ sleet_time owner_deadline(const struct set *s, const struct round *r)
 void owner_check(struct set *s, struct round *r, const struct env *e, sleet_time now)
 {
     struct owner_side *o = &r->own;
+    if (r->edges) {
+        wait_learn(s, r, e, now);
+        edge_check(s, r, e, now);
+        return;
+    }
     take_own(s, r, e, SLICE_FRAGMENTS);
     wait_learn(s, r, e, now);
     if (o->finishing)

@@ -5,10 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void number_fragments(struct round *r, const struct layout *l)
+/* Among neighbours: in one row through all that are due. */
+static void number_fragments(struct round *r, const struct layout *l, bool edges)
 {
     uint32_t fill[SLEET_GROUP_MAX] = {0};
-    owners_assign(&r->group, r->turn, l->runs, r->owner_of_run);
+    if (edges)
+        memset(r->owner_of_run, OWNER_NONE, l->runs);
+    else
+        owners_assign(&r->group, r->turn, l->runs, r->owner_of_run);
     for (uint32_t t = 0; t < l->n; t++) {
         const struct tensor *ten = &l->tensors[t];
         uint32_t fit = parts_fit(ten);
@@ -16,14 +20,15 @@ static void number_fragments(struct round *r, const struct layout *l)
         for (uint32_t f = ten->first; f < ten->first + ten->fragments; f++) {
             r->number_of[f] = layout_due(ten, f, r->number) ? 0 : NOT_DUE;
             r->due += r->number_of[f] != NOT_DUE;
-            r->lane[r->owner_of_run[f / RUN_FRAGMENTS]].share += r->number_of[f] != NOT_DUE;
+            if (!edges)
+                r->lane[r->owner_of_run[f / RUN_FRAGMENTS]].share += r->number_of[f] != NOT_DUE;
         }
     }
-    r->wanted = round_gathers(r) ? r->due : r->lane[r->self].share;
+    r->wanted = edges || round_gathers(r) ? r->due : r->lane[r->self].share;
     for (uint32_t i = 1; i < r->group.n; i++)
         r->lane[i].start = r->lane[i - 1].start + r->lane[i - 1].share;
     for (uint32_t f = 0; f < l->fragments; f++) {
-        uint32_t o = r->owner_of_run[f / RUN_FRAGMENTS];
+        uint32_t o = edges ? 0 : r->owner_of_run[f / RUN_FRAGMENTS];
         if (r->number_of[f] == NOT_DUE)
             continue;
         r->number_of[f] = fill[o];
@@ -31,9 +36,10 @@ static void number_fragments(struct round *r, const struct layout *l)
     }
 }
 
-struct round *round_new(const struct layout *l, const struct group *g, int self, uint64_t number,
+struct round *round_new(const struct layout *l, const struct plan *p, int self, uint64_t number,
                         sleet_time now)
 {
+    const struct group *g = &p->group;
     struct round *r = calloc(1, sizeof *r);
     if (!r)
         return NULL;
@@ -56,7 +62,10 @@ struct round *round_new(const struct layout *l, const struct group *g, int self,
     if (!r->owner_of_run || !r->frag || !r->number_of || !r->got || !r->scatter_again ||
         !r->held)
         goto fail;
-    number_fragments(r, l);
+    r->started = now;
+    number_fragments(r, l, p->edges);
+    if (p->edges && !edge_new(r, l, p))
+        goto fail;
     struct owner_side *o = &r->own;
     if (r->lane[self].share)
         o->foreign_max = l->fragments / g->n + 2 * RUN_FRAGMENTS;
@@ -85,6 +94,7 @@ void round_free(struct round *r)
     if (!r)
         return;
     parity_free(r);
+    edge_free(r);
     for (uint32_t i = 0; i < SLEET_GROUP_MAX; i++) {
         free(r->lane[i].sent_at);
         free(r->lane[i].repair);
@@ -121,7 +131,7 @@ uint64_t round_bytes_bound(const struct layout *l, uint32_t members)
     uint64_t frags = (uint64_t)l->fragments;
     uint64_t share = members > 1 ? frags : 0; /* rendezvous may give one member everything */
     uint64_t extras = members > 1 ? frags / members + 2 * RUN_FRAGMENTS : 0;
-    return sizeof(struct round) + frags * 35 + parity_bytes_bound(l, members) +
+    return sizeof(struct round) + frags * 35 + parity_bytes_bound(l, members) + edge_bytes_bound(l, members) +
            (share + extras) * (FRAGMENT_ELEMENTS * 8 + l->coded + 50 + members * 5) +
            2 * extras * sizeof(struct extra) + (uint64_t)l->n * 16;
 }

@@ -20,6 +20,7 @@
 #include "round/carry.h"
 #include "round/clip.h"
 #include "round/drift.h"
+#include "round/edge.h"
 #include "round/estimate.h"
 #include "round/late.h"
 #include "round/parity.h"
@@ -148,6 +149,7 @@ struct round {
     uint32_t people_n;
     uint64_t *scatter_again;/* own fragments an owner asked for again */
     uint32_t got_n, filled; /* fragments with their owner's commit, with any */
+    struct edges *edges; /* among neighbours, and without owners; else NULL */
     struct owner_side own;
     struct lane lane[SLEET_GROUP_MAX];
     uint64_t parity_room; /* bytes that sums of parity may still take */
@@ -205,6 +207,7 @@ struct set {
     struct clip clip;
     struct collect collect;
     struct late late;
+    struct edge_late edge_late;
     struct carry carry;
     struct round *ring[ROUNDS_RING];
     struct round *open;
@@ -337,7 +340,7 @@ sleet_time set_fill_by(sleet_time started, sleet_time deadline, uint32_t fragmen
 /* The heaviest lineage of the established members; false when there is none. */
 bool set_heaviest_lineage(const struct set *, const struct env *, uint64_t *lineage);
 bool set_may_found(const struct set *, const struct env *, sleet_time now);
-bool set_group(const struct set *, const struct env *, uint64_t number, struct group *);
+bool set_group(const struct set *, const struct env *, uint64_t number, struct plan *);
 /* More trainers than a group has, of a set whose replicas must all take the same step. */
 bool set_too_many(const struct set *, const struct env *);
 
@@ -348,7 +351,7 @@ bool set_takes_part_lately(const struct set *, const struct env *, const struct 
                            uint64_t number);
 
 /* ---- round.c */
-struct round *round_new(const struct layout *, const struct group *, int self, uint64_t number,
+struct round *round_new(const struct layout *, const struct plan *, int self, uint64_t number,
                         sleet_time now);
 void round_free(struct round *);
 uint64_t round_bytes_bound(const struct layout *, uint32_t members);
@@ -376,6 +379,34 @@ uint32_t owner_numbers(const struct round *);
 /* True while commits wait to be made or taken over into the result. */
 bool owner_busy(const struct round *);
 sleet_time owner_deadline(const struct set *, const struct round *);
+
+/* ---- edge.c: see edge.h; of rounds with edges */
+bool edge_new(struct round *, const struct layout *, const struct plan *); /* false: out of memory */
+void edge_free(struct round *);
+uint64_t edge_bytes_bound(const struct layout *, uint32_t members);
+/* Nodes whose values make up a fragment's result when nothing is missing. */
+uint32_t edge_expected(const struct round *);
+void edge_join(const struct set *, struct round *, const struct env *, sleet_time now);
+enum fate edge_recv(struct set *, struct round *, const struct env *, uint32_t rank, const struct wire_data *,
+                    const struct part *, sleet_time now);
+bool edge_has_data(const struct round *, uint32_t rank);
+size_t edge_fill(struct set *, struct round *, const struct env *, uint32_t rank, uint8_t *out, sleet_time now);
+void edge_told(struct set *, struct round *, const struct env *, uint32_t rank, const struct wire_summary *,
+               sleet_time now);
+bool edge_wants(const struct round *, uint32_t rank);
+void edge_tell(const struct set *, struct round *, uint32_t rank, struct wire_summary *, uint8_t *bits);
+bool edge_done_with(const struct set *, const struct round *, const struct env *, uint32_t rank);
+void edge_check(struct set *, struct round *, const struct env *, sleet_time now);
+sleet_time edge_deadline(const struct set *, const struct round *);
+bool edge_complete(const struct round *);
+/* The round closes: make the result, a slice a call, true when all is done. */
+bool edge_finish(struct set *, struct round *);
+/* It closes without a result. */
+void edge_withdraw(struct round *);
+/* The word of a neighbour has come after the round had closed: what that decides goes into the next result. */
+void edge_decide(struct set *, struct round *, uint32_t rank);
+void edge_retire(struct set *, struct round *);
+void edge_late_drop(struct set *);
 
 /* ---- wait.c */
 /* How long at most, from the first contribution on; of exact rounds the deadline. */

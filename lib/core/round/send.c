@@ -16,6 +16,8 @@ static bool scatter_open(const struct round *r)
 bool round_has_data(const struct round *r, uint32_t rank)
 {
     const struct lane *l = &r->lane[rank];
+    if (r->edges)
+        return edge_has_data(r, rank);
     return (!l->past && round_gathers(r) && (l->gather_pos < r->own.commits || l->repairs)) ||
            (scatter_open(r) && (l->scatter_pos < l->share || l->scatter_repairs)) ||
            parity_due(r, rank, PARITY_GATHER) || parity_due(r, rank, PARITY_SCATTER);
@@ -242,6 +244,8 @@ size_t round_fill(struct set *s, struct round *r, const struct env *e, uint32_t 
                   uint64_t counter, sleet_time now)
 {
     struct lane *l = &r->lane[rank];
+    if (r->edges)
+        return edge_fill(s, r, e, rank, out, now);
     if (l->past || !round_gathers(r))
         l->gather_pos = r->own.commits;
     if (parity_due(r, rank, PARITY_GATHER))

@@ -44,6 +44,7 @@ void set_retire(struct set *s, const struct env *e, uint32_t slot)
         return;
     ledger_finish(s, r, e, true);
     carry_retire(s, r);
+    edge_retire(s, r);
     round_free(r);
     s->ring[slot] = NULL;
 }
@@ -68,7 +69,7 @@ static void bound_kept(struct set *s, const struct env *e, uint64_t job)
 /* The round `number` with its group pinned, made if it is new. */
 struct round *set_pin(struct set *s, const struct env *e, uint64_t number, sleet_time now)
 {
-    struct group g;
+    struct plan p;
     struct round **slot = &s->ring[number % ROUNDS_RING];
     uint64_t lineage = s->established ? s->lineage : 0;
     if (!s->established)
@@ -77,11 +78,11 @@ struct round *set_pin(struct set *s, const struct env *e, uint64_t number, sleet
         (*slot)->lineage = lineage; /* its founder is heard now; the group is the same all along */
     if (*slot && (*slot)->number == number && ((*slot)->joined || (*slot)->lineage == lineage))
         return *slot;
-    if ((*slot && ((*slot)->number > number || *slot == s->open)) || !set_group(s, e, number, &g))
+    if ((*slot && ((*slot)->number > number || *slot == s->open)) || !set_group(s, e, number, &p))
         return NULL;
     set_retire(s, e, number % ROUNDS_RING);
     bound_kept(s, e, set_job_round(s, e));
-    *slot = round_new(&s->layout, &g, group_rank(&g, e->members[0].node_id), number, now);
+    *slot = round_new(&s->layout, &p, group_rank(&p.group, e->members[0].node_id), number, now);
     if (*slot)
         (*slot)->lineage = lineage;
     return *slot;
@@ -184,6 +185,7 @@ void set_fini(struct set *s)
     clip_fini(&s->clip);
     collect_drop(&s->collect);
     late_drop(&s->late);
+    edge_late_drop(s);
     carry_drop(&s->carry, s->layout.fragments);
     layout_fini(&s->layout);
     memset(s, 0, sizeof *s);

@@ -127,7 +127,7 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
     r->quiet_until = (sleet_time){0};
     r->started = s->pending.at;
     r->deadline = set_pending_deadline(s);
-    r->expected = set_expected(s, e, &r->group, r->number, now);
+    r->expected = r->edges ? edge_expected(r) : set_expected(s, e, &r->group, r->number, now);
     r->skipped = s->own_round ? r->number - s->own_round - 1 : 0;
     late_skip(s, e, r->number, now);
     s->own_round = r->number;
@@ -135,11 +135,13 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
     for (uint32_t i = 0; i < r->group.n; i++) {
         const struct member *m = &e->members[r->group.members[i].slot];
         r->lane[i].summary_at = time_add(now, MS(2) + (m->rtt.valid ? m->rtt.srtt : MS(1)));
-        r->lane[i].summary_due |= (int)i != r->self && !r->lane[i].share;
+        r->lane[i].summary_due |= (int)i != r->self && !r->lane[i].share && !r->edges;
         if (!round_scatters(r))
             r->lane[i].scatter_pos = r->lane[i].share;
     }
     rotated_forward(s, r);
+    if (r->edges)
+        edge_join(s, r, e, now);
     owner_check(s, r, e, now);
     if (gather_complete(s, r, e, now))
         set_close(s, r, e, SLEET_OK, now);
@@ -148,18 +150,18 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
 /* Nothing to exchange: everybody's result is right at once. */
 static void report_nothing(struct set *s, const struct env *e, uint64_t number, sleet_time now)
 {
-    struct group g = {.n = 1, .members = {{.node_id = e->members[0].node_id}}};
+    struct plan p = {.group = {.n = 1, .members = {{.node_id = e->members[0].node_id}}}};
     if (!s->established)
         s->established = set_heaviest_lineage(s, e, &s->lineage);
-    set_group(s, e, number, &g);
-    sleet_report p = {.round = number,
+    set_group(s, e, number, &p);
+    sleet_report report = {.round = number,
                       .coverage = 1,
-                      .group_size = g.n,
-                      .expected = set_expected(s, e, &g, number, now),
+                      .group_size = p.group.n,
+                      .expected = set_expected(s, e, &p.group, number, now),
                       .flags = SLEET_COMPLETE,
                       .elapsed_ns = time_since(now, s->pending.at)};
     s->own_round = number;
-    set_report(s, SLEET_OK, &p);
+    set_report(s, SLEET_OK, &report);
     set_drop_pending(s);
 }
 
@@ -174,7 +176,7 @@ void set_join_served(struct set *s, struct round *r, const struct env *e, sleet_
 void set_retry_start(struct set *s, const struct env *e, sleet_time now)
 {
     struct member_rounds o;
-    struct group g;
+    struct plan p;
     if (s->alone.active) {
         go_on_alone(s, e, now);
         return;
@@ -208,12 +210,12 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
         return;
     }
     bool unfounded = !s->established && !layout_has_model(&s->layout); /* the founder will be heard */
-    if (unfounded || !set_group(s, e, number, &g)) {
+    if (unfounded || !set_group(s, e, number, &p)) {
         if (late)
             answer_alone(s, e, SLEET_JOINING | SLEET_DEADLINE, 0, now);
         return;
     }
-    if (g.n == 1 && !set_find(s, number)) {
+    if (p.group.n == 1 && !set_find(s, number)) {
         s->own_round = number;
         answer_alone(s, e, 0, number, now);
         return;

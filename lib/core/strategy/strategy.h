@@ -1,11 +1,20 @@
-/* Cells and groups, who averages with whom in a round, and who owns what. */
+/* Who averages with whom in a round, and who owns what.
+ *
+ * A strategy is one file and one entry of the table in table.c (the names: SLEET_STRATEGY_MAP in
+ * sleet.h).  It is a pure function of the members that average and the round, so that all nodes
+ * with one view come to one answer without a word. */
 #ifndef STRATEGY_H
 #define STRATEGY_H
+#include "sleet.h"
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define GROUP_MEMBERS_MAX 64
+#define VIEW_MEMBERS_MAX 1024
 #define OWNER_NONE 0xff /* owner of a run in a group without contributors */
+#define ALL_SEGMENTS UINT64_MAX
+#define EDGES_IN_MAX 16 /* neighbours that a node takes values from in a round */
 
 struct group_member {
     uint64_t node_id, boot_id;
@@ -14,11 +23,60 @@ struct group_member {
 };
 
 struct group {
-    uint32_t hash; /* of the members as in a GROUP frame */
+    uint32_t hash; /* of the members as in a GROUP frame; among neighbours: of all that average */
     uint8_t n;
     uint8_t cell_bits; /* see cell_select(); 0: the whole view; not hashed */
+    bool part;         /* others of the view average elsewhere, by the strategy; not hashed */
     struct group_member members[GROUP_MEMBERS_MAX]; /* ascending node id */
 };
+
+/* The way between this node and a neighbour, for strategies without owners (exchange edge). */
+struct edge {
+    double weight;    /* of the neighbour's values in this node's result: x += weight * (theirs - x) */
+    uint64_t in, out; /* segments that come from it, that go to it: a bit each */
+};
+
+/* Who averages with this node. */
+struct plan {
+    bool edges;       /* neighbours, as `edge` has them; else owners: all members get one result */
+    bool atomic;      /* edges: what one of two neighbours takes, the other takes as well, or neither */
+    uint8_t segments; /* edges: 1 to 64 parts of the set, in order */
+    struct group group;                  /* this node is among them */
+    struct edge edge[GROUP_MEMBERS_MAX + 1]; /* by rank; the last is nobody's */
+};
+
+/* What a strategy goes by.  For those that take joiners `members` are all of the view, else those that
+ * contribute. */
+struct strategy_view {
+    const struct group_member *members; /* ascending node id */
+    uint32_t n, self;                   /* self: index of this node */
+    uint64_t round;
+    uint16_t numbers[2]; /* of its kind; 0: its usual ones */
+};
+
+struct strategy {
+    sleet_strategy id;
+    bool edges;
+    bool joiners; /* it says itself where those belong that do not contribute yet */
+    uint8_t numbers; /* that it takes, at most */
+    /* Fill the empty plan by plan_add(). */
+    void (*plan)(const struct strategy_view *, struct plan *);
+};
+
+/* Add member i of the view, which is not self where there are edges, or find it: its edge.  A plan has
+ * room for GROUP_MEMBERS_MAX: further ones are not in it, and their edge is nobody's. */
+struct edge *plan_add(struct plan *, const struct strategy_view *, uint32_t i);
+
+/* NULL for an unknown one. */
+const struct strategy *strategy_by_id(int id);
+
+extern const struct strategy strategy_rps, strategy_one_peer, strategy_exponential, strategy_ring, strategy_pairs;
+
+/* Who averages with `self` in `round` by the strategy: out of `n` members of a view in ascending order of
+ * node id, of whom some may not contribute yet.  Those are given to a contributor each, which they take
+ * their values from.  False: nobody in the node's reach contributes. */
+bool strategy_plan(const struct strategy *, const uint16_t numbers[2], const struct group_member *view, uint32_t n,
+                   uint64_t self, uint64_t round, struct plan *);
 
 /* Sort the members by node id and set the hash. */
 void group_seal(struct group *);
@@ -31,17 +89,6 @@ int group_rank(const struct group *, uint64_t node_id);
 uint32_t cell_select(struct group_member *view, uint32_t n, uint64_t self, uint64_t round,
                      uint8_t *bits);
 bool cell_same(uint64_t node_id, uint64_t other, uint64_t round, uint32_t bits);
-
-/* A strategy is a pure function of the view (sealed) and the round. */
-struct strategy {
-    const char *name;
-    void (*plan)(const struct group *view, uint64_t round, struct group *out); /* out is sealed */
-};
-
-/* NULL for an unknown name. */
-const struct strategy *strategy_by_name(const char *name);
-
-extern const struct strategy strategy_rps; /* everybody in the view */
 
 /* owner_of_run[r] = member index of the owner of run r (docs/protocol.md,
  * "Ownership"), for r < runs; OWNER_NONE where nobody contributes. */

@@ -8,12 +8,13 @@
 #define MEMBER_BYTES 17 /* in a GROUP frame */
 #define PHI 0x9e3779b97f4a7c15u
 
-static const struct strategy *const strategies[] = {&strategy_rps};
+static const struct strategy *const strategies[] = {&strategy_rps, &strategy_one_peer, &strategy_exponential,
+                                                    &strategy_ring, &strategy_pairs};
 
-const struct strategy *strategy_by_name(const char *name)
+const struct strategy *strategy_by_id(int id)
 {
-    for (size_t i = 0; name && i < sizeof(strategies) / sizeof(strategies[0]); i++)
-        if (strcmp(strategies[i]->name, name) == 0)
+    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++)
+        if ((int)strategies[i]->id == id)
             return strategies[i];
     return NULL;
 }

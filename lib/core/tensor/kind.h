@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define FRAGMENT_ELEMENTS 288 /* but in a tensor's last fragment */
 #define RUN_FRAGMENTS 8       /* the unit of ownership */
@@ -21,6 +22,8 @@ struct set_kind {
     sleet_estimator estimator; /* in this and what follows 0 stands for the default */
     sleet_update update;
     sleet_exchange exchange;
+    sleet_strategy strategy;
+    uint16_t numbers[2]; /* the strategy's; 0: its usual ones */
 };
 
 /* The result is added to something; what is missing of it is 0. */
@@ -32,6 +35,7 @@ static inline bool kind_additive(const struct set_kind *k)
 static inline struct set_kind kind_resolved(struct set_kind k)
 {
     k.exchange = k.exchange ? k.exchange : SLEET_ALL_REDUCE;
+    k.strategy = k.strategy ? k.strategy : SLEET_RPS;
     k.update = k.update ? k.update : SLEET_LINEAR;
     if (!k.estimator)
         k.estimator = k.exchange == SLEET_REDUCE_SCATTER ? SLEET_EXPECTED : SLEET_RATIO;
@@ -48,8 +52,8 @@ static inline struct set_kind kind_resolved(struct set_kind k)
     {                                                                                       \
         return MAP(KIND_VALUE) 0;                                                           \
     }
-#define KIND_TEXT(name, number, text) value == (number) ? (text) :
-#define KIND_VALUE(name, number, text) kind_same(word, text) ? (number) :
+#define KIND_TEXT(name, number, text, ...) value == (number) ? (text) :
+#define KIND_VALUE(name, number, text, ...) kind_same(word, text) ? (number) :
 
 static inline bool kind_same(const char *a, const char *b)
 {
@@ -63,6 +67,51 @@ KIND_WORDS(estimator, SLEET_ESTIMATOR_MAP)
 KIND_WORDS(update, SLEET_UPDATE_MAP)
 KIND_WORDS(exchange, SLEET_EXCHANGE_MAP)
 KIND_WORDS(codec, SLEET_CODEC_MAP)
+KIND_WORDS(strategy, SLEET_STRATEGY_MAP)
+
+#define STRATEGY_WORD 48 /* bytes of "NAME:A,B" with its NUL, at most */
+
+/* The strategy of "NAME", "NAME:A" or "NAME:A,B", A and B from 1 to 65535; false: it is none. */
+static inline bool kind_strategy_of(struct set_kind *k, const char *word)
+{
+    char name[STRATEGY_WORD];
+    size_t n = strcspn(word, ":");
+    if (n >= sizeof name)
+        return false;
+    memcpy(name, word, n);
+    name[n] = 0;
+    k->strategy = (sleet_strategy)strategy_of(name);
+    memset(k->numbers, 0, sizeof k->numbers);
+    const char *p = word + n;
+    for (int i = 0; *p; i++) {
+        uint32_t v = 0;
+        if (i == 2 || *p++ != (i ? ',' : ':') || *p < '1' || *p > '9')
+            return false;
+        for (; *p >= '0' && *p <= '9' && v <= UINT16_MAX; p++)
+            v = v * 10 + (uint32_t)(*p - '0');
+        if (v > UINT16_MAX)
+            return false;
+        k->numbers[i] = (uint16_t)v;
+    }
+    return k->strategy != 0;
+}
+
+/* The reverse, into `out`. */
+static inline const char *kind_strategy_word(const struct set_kind *k, char out[static STRATEGY_WORD])
+{
+    const char *name = strategy_text((int)k->strategy);
+    char *p = out + strlen(strcpy(out, name ? name : "unknown"));
+    for (int i = 0; i < 2 && k->numbers[i]; i++) {
+        char digits[8], *d = digits + sizeof digits;
+        for (uint32_t v = k->numbers[i]; v; v /= 10)
+            *--d = (char)('0' + v % 10);
+        *p++ = i ? ',' : ':';
+        memcpy(p, d, (size_t)(digits + sizeof digits - d));
+        p += digits + sizeof digits - d;
+    }
+    *p = 0;
+    return out;
+}
 
 /* NULL, or in one sentence what does not go together in a resolved kind. */
 static inline const char *kind_refuse(const struct set_kind *k)
@@ -75,6 +124,12 @@ static inline const char *kind_refuse(const struct set_kind *k)
         {!estimator_text((int)k->estimator), "unknown estimator"},
         {!update_text((int)k->update), "unknown update"},
         {!exchange_text((int)k->exchange), "unknown exchange"},
+        {!strategy_text((int)k->strategy), "unknown strategy"},
+        {k->strategy != SLEET_RPS && kind_additive(k),
+         "only strategy rps averages among all nodes in each round: what is added to replicas needs it, the "
+         "others go with payload model"},
+        {k->strategy != SLEET_RPS && k->exchange != SLEET_ALL_REDUCE,
+         "owners stay only among all nodes: exchange reduce-scatter and all-gather go with strategy rps"},
         {!kind_additive(k) && k->estimator != SLEET_RATIO,
          "payload model goes with estimator ratio: a model is averaged over what arrived, never scaled"},
         {k->estimator == SLEET_CARRY && k->update == SLEET_NONLINEAR,

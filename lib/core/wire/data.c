@@ -7,11 +7,17 @@
 #define DATA_FLAGS (DATA_YOURS | DATA_LAST | DATA_CLOSED | DATA_EXACT)
 #define SUMMARY_FLAGS                                                                        \
     (SUMMARY_SCATTER_OVER | SUMMARY_COMMITS_FINAL | SUMMARY_CLOSED | SUMMARY_SCATTER_HOLES |  \
-     SUMMARY_WITNESS)
+     SUMMARY_WITNESS | SUMMARY_ASKS)
 
-static bool is_scatter(uint8_t phase)
+static bool is_edge(uint8_t phase)
 {
-    return phase == PHASE_SCATTER || phase == PHASE_SCATTER_REPAIR;
+    return phase == PHASE_EDGE || phase == PHASE_EDGE_REPAIR;
+}
+
+/* The sender's own values. */
+static bool is_own(uint8_t phase)
+{
+    return phase == PHASE_SCATTER || phase == PHASE_SCATTER_REPAIR || is_edge(phase);
 }
 
 /* Parity is of what is sent for the first time. */
@@ -25,11 +31,11 @@ static bool place_fits(const struct wire_data *d)
 
 bool wire_data_fits(const struct wire_data *d)
 {
-    return d->phase >= PHASE_SCATTER && d->phase <= PHASE_SCATTER_REPAIR &&
+    return ((d->phase >= PHASE_SCATTER && d->phase <= PHASE_SCATTER_REPAIR) || is_edge(d->phase)) &&
            d->codec >= 1 && d->codec <= WIRE_CODEC_MAX && d->packed >= 1 &&
            d->packed <= WIRE_PACKED_MAX && !(d->flags & ~DATA_FLAGS) &&
            place_fits(d) && isfinite(d->weight) && d->weight > 0 &&
-           (is_scatter(d->phase) || d->mask != 0);
+           (is_own(d->phase) || d->mask != 0);
 }
 
 size_t wire_data_encode(uint8_t *out, size_t cap, const struct wire_data *d)
@@ -47,7 +53,7 @@ size_t wire_data_encode(uint8_t *out, size_t cap, const struct wire_data *d)
     put_u8(&w, d->flags);
     put_u32(&w, d->number | (uint32_t)wire_code_byte(d->rows, d->depth) << 24);
     put_f32(&w, d->weight);
-    if (is_scatter(d->phase)) {
+    if (is_own(d->phase)) {
         put_u32(&w, d->time);
         put_u32(&w, d->remaining);
     } else {
@@ -73,7 +79,7 @@ int wire_data_decode(struct wire_data *d, const uint8_t *p, size_t n)
     d->number = place & (WIRE_NUMBER_MAX - 1);
     wire_code_of((uint8_t)(place >> 24), &d->rows, &d->depth);
     d->weight = get_f32(&r);
-    if (is_scatter(d->phase)) {
+    if (is_own(d->phase)) {
         d->time = get_u32(&r);
         d->remaining = get_u32(&r);
     } else {

@@ -179,9 +179,9 @@ static void get_entry(byte_reader *r, struct wire_tensor *t)
     get_name(r, t->name, len);
 }
 
-static void get_kind(byte_reader *r, uint8_t kind[static 4])
+static void get_kind(byte_reader *r, uint8_t kind[static WIRE_KIND_BYTES])
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < WIRE_KIND_BYTES; i++)
         kind[i] = get_u8(r);
 }
 
@@ -209,7 +209,7 @@ size_t wire_schema_encode(uint8_t *out, size_t cap, struct wire_schema *s)
     uint8_t len = name_length(s->name);
     if (!schema_fits(s) || !len)
         return 0;
-    uint8_t n = entries_that_fit(s, 14u + len, w.cap);
+    uint8_t n = entries_that_fit(s, 10u + WIRE_KIND_BYTES + len, w.cap);
     if (n == 0)
         return 0;
     put_u32(&w, s->set);

@@ -28,6 +28,7 @@
 #define WIRE_SCHEMA_MAX 1180 /* bytes of a SCHEMA frame */
 #define WIRE_SCHEMA_ENTRIES_MAX 16
 #define WIRE_PING_SETS_MAX 8
+#define WIRE_KIND_BYTES 9 /* how a set is averaged, in SCHEMA and SCHEMA_ACK */
 #define WIRE_CODEC_MAX 31 /* ids of codecs are 1 .. */
 #define WIRE_PACKED_MAX 8 /* fragments in a DATA frame: one run */
 
@@ -108,7 +109,7 @@ struct wire_tensor {
 struct wire_schema {
     uint32_t set;
     uint16_t tensors, first;
-    uint8_t n, kind[4]; /* payload, estimator, update, exchange */
+    uint8_t n, kind[WIRE_KIND_BYTES]; /* payload, estimator, update, exchange, strategy, its numbers */
     char name[64];
     struct wire_tensor entries[WIRE_SCHEMA_ENTRIES_MAX];
 };
@@ -120,7 +121,7 @@ struct wire_schema_ack {
     uint8_t verdict; /* VERDICT_UNKNOWN ... */
     uint16_t next;
     uint8_t n; /* 0 or 1; 1 only with VERDICT_DIFFERS */
-    uint8_t kind[4]; /* of the set, 0 where it is unknown */
+    uint8_t kind[WIRE_KIND_BYTES]; /* of the set, 0 where it is unknown */
     struct wire_tensor entry;
 };
 
@@ -130,7 +131,9 @@ enum {
     PHASE_REPAIR = 3,
     PHASE_SCATTER_REPAIR = 4,
     PHASE_GATHER_PARITY = 5, /* wire/parity.h */
-    PHASE_SCATTER_PARITY = 6
+    PHASE_SCATTER_PARITY = 6,
+    PHASE_EDGE = 7,       /* own values to a neighbour */
+    PHASE_EDGE_REPAIR = 8
 };
 enum { DATA_YOURS = 1, DATA_LAST = 2, DATA_CLOSED = 4, DATA_EXACT = 8 };
 
@@ -152,7 +155,8 @@ enum {
     SUMMARY_COMMITS_FINAL = 2,
     SUMMARY_CLOSED = 4,
     SUMMARY_SCATTER_HOLES = 8,
-    SUMMARY_WITNESS = 16 /* `owner` and `digest` are there */
+    SUMMARY_WITNESS = 16, /* `owner` and `digest` are there */
+    SUMMARY_ASKS = 32 /* among neighbours: say what you hold */
 };
 
 struct wire_summary {

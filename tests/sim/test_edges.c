@@ -1,0 +1,185 @@
+/* Rounds among neighbours: no owners, each node makes its own result. */
+#include "base/rng.h"
+#include "helpers.h"
+#include <math.h>
+#include <stdlib.h>
+
+static const uint64_t counts[] = {20 * 288 + 100};
+
+static cluster *set_up(sleet_strategy strategy, uint32_t nodes, double loss)
+{
+    struct sim_config config = {.nodes = nodes, .seed = test_seed(), .link = CLEAN_LINK,
+                                .kind = {.payload = SLEET_MODEL, .strategy = strategy}};
+    sleet_rng rng = {test_seed()};
+    cluster *c = cluster_new(&config, counts, 1);
+    bool all = false;
+    for (int round = 0; c && round < 3 && !all; round++) { /* all come to have the founder's model */
+        cluster_idle(c, SEC(4));
+        all = cluster_round(c, NULL);
+        for (uint32_t i = 0; i < nodes; i++)
+            all &= !(cluster_report(c, i)->report.flags & SLEET_JOINING);
+    }
+    if (!all) {
+        cluster_free(c);
+        return NULL;
+    }
+    cluster_idle(c, MS(200));
+    config.link.loss = loss;
+    sim_set_link(cluster_sim(c), SIM_ALL, SIM_ALL, &config.link);
+    fill_grid(c, &rng);
+    return c;
+}
+
+static double mean_of(cluster *c, uint64_t k)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < nodes_of(c); i++)
+        sum += (double)cluster_values(c, i)[k];
+    return sum / nodes_of(c);
+}
+
+/* Variance between the nodes, the mean over the elements. */
+static double spread(cluster *c)
+{
+    double sum = 0;
+    for (uint64_t k = 0; k < counts[0]; k++) {
+        double mean = mean_of(c, k);
+        for (uint32_t i = 0; i < nodes_of(c); i++)
+            sum += pow((double)cluster_values(c, i)[k] - mean, 2);
+    }
+    return sum / (double)counts[0] / nodes_of(c);
+}
+
+/* The largest change of an element's mean. */
+static double moved(cluster *c, const double *mean)
+{
+    double most = 0;
+    for (uint64_t k = 0; k < counts[0]; k++)
+        most = fmax(most, fabs(mean_of(c, k) - mean[k]));
+    return most;
+}
+
+static void note_means(cluster *c, double *mean)
+{
+    for (uint64_t k = 0; k < counts[0]; k++)
+        mean[k] = mean_of(c, k);
+}
+
+static bool rounds(cluster *c, int n)
+{
+    bool all = true;
+    for (int i = 0; i < n; i++)
+        all &= cluster_round(c, NULL);
+    return all;
+}
+
+static double coverage(cluster *c)
+{
+    double least = 1;
+    for (uint32_t i = 0; i < nodes_of(c); i++)
+        least = fmin(least, cluster_report(c, i)->report.coverage);
+    return least;
+}
+
+static void one_peer_is_exact_after_log2_rounds(void)
+{
+    static double mean[20 * 288 + 100];
+    cluster *c = set_up(SLEET_ONE_PEER, 8, 0);
+    REQUIRE(c);
+    double before = spread(c);
+    note_means(c, mean);
+    CHECK(rounds(c, 2));
+    CHECK(spread(c) > 0.05 * before);
+    CHECK(cluster_report(c, 3)->report.group_size <= 3); /* itself, one that sends to it, one that it sends to */
+    CHECK(rounds(c, 1));
+    CHECK(spread(c) < 1e-12 * before);
+    CHECK(moved(c, mean) < 1e-6);
+    CHECK_EQ(coverage(c), 1.0);
+    CHECK_EQ(cluster_report(c, 3)->report.expected, 2);
+    cluster_free(c);
+}
+
+/* Lost fragments are asked for again while the round is open. */
+static void what_is_lost_comes_again(void)
+{
+    static double mean[20 * 288 + 100];
+    cluster *c = set_up(SLEET_EXPONENTIAL, 6, 0.1);
+    REQUIRE(c);
+    double before = spread(c), least = 1;
+    note_means(c, mean);
+    for (int i = 0; i < 8; i++) {
+        CHECK(rounds(c, 1));
+        least = fmin(least, coverage(c));
+    }
+    CHECK(least > 0.9);
+    CHECK(spread(c) < 1e-3 * before);
+    CHECK(moved(c, mean) < 2e-3);
+    cluster_free(c);
+}
+
+/* Of pairs both take a fragment or neither: the mean stays, whatever is lost. */
+static void pairs_keep_the_mean_under_loss(void)
+{
+    static const sleet_strategy all[] = {SLEET_PAIRS, SLEET_RING};
+    static double mean[20 * 288 + 100];
+    for (int k = 0; k < 2; k++) {
+        cluster *c = set_up(all[k], 7, 0.2);
+        REQUIRE(c);
+        double before = spread(c);
+        note_means(c, mean);
+        CHECK(rounds(c, 30));
+        CHECK(moved(c, mean) < 1e-6);
+        CHECK(spread(c) < 0.5 * before);
+        cluster_free(c);
+    }
+}
+
+/* A neighbour that is frozen holds nobody up beyond a deadline, and what it took is taken back into account. */
+static void a_frozen_neighbour_holds_nobody_up(void)
+{
+    cluster *c = set_up(SLEET_PAIRS, 6, 0.05);
+    REQUIRE(c);
+    double before = spread(c);
+    CHECK(rounds(c, 2));
+    sim_freeze(cluster_sim(c), 2, true);
+    for (int i = 0; i < 12; i++)
+        CHECK(cluster_round(c, NULL));
+    CHECK_EQ(cluster_overdue(c), 0);
+    sim_freeze(cluster_sim(c), 2, false);
+    cluster_idle(c, SEC(2));
+    CHECK(rounds(c, 25));
+    CHECK(spread(c) < 0.01 * before);
+    cluster_free(c);
+}
+
+/* A node that comes back has lost its model: it takes one neighbour's, and goes on with the others. */
+static void a_joiner_takes_a_neighbours_model(void)
+{
+    cluster *c = set_up(SLEET_ONE_PEER, 5, 0.05);
+    REQUIRE(c);
+    CHECK(rounds(c, 12));
+    double near = spread(c);
+    CHECK(sim_restart(cluster_sim(c), 4));
+    CHECK_EQ(cluster_register(c, 4), 0);
+    for (uint64_t k = 0; k < counts[0]; k++)
+        cluster_values(c, 4)[k] = 100;
+    bool joined = false;
+    for (int i = 0; i < 12 && !joined; i++) {
+        CHECK(cluster_round(c, NULL));
+        cluster_idle(c, SEC(1));
+        joined = i > 0 && !(cluster_report(c, 4)->report.flags & (SLEET_JOINING | SLEET_ALONE));
+    }
+    CHECK(joined);
+    CHECK(rounds(c, 10));
+    CHECK(spread(c) < near + 1e-4);
+    cluster_free(c);
+}
+
+TEST_SUITE(edges) = {
+    TEST(one_peer_is_exact_after_log2_rounds),
+    TEST(what_is_lost_comes_again),
+    TEST(pairs_keep_the_mean_under_loss),
+    TEST(a_frozen_neighbour_holds_nobody_up),
+    TEST(a_joiner_takes_a_neighbours_model),
+    TEST_END,
+};
