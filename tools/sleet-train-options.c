@@ -30,6 +30,7 @@
     X(O_SEED, "seed", "N", "of weights, shards and order (1)")                              \
     X(O_EVALUATE, "evaluate", "N", "test every N steps (once an epoch)")                    \
     X(O_AVERAGE, "average", "WHAT", "model, gradient, owner or none (model)")                      \
+    X(O_EVERY, "every", "N", "model: average behind every N-th step (1)")                   \
     X(O_ESTIMATOR, "estimator", "E", "gradient: ratio, expected or carry (ratio)")          \
     X(O_STRATEGY, "strategy", "NAME[:A[,B]]", "who averages with whom: rps, one-peer, exponential, ring, pairs (rps)") \
     X(O_CODEC, "codec", "C", "how gradient or model travels: f32, bf16, i8, rot1 ... (f32)") \
@@ -220,6 +221,7 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_SEED: return whole(v, 0, UINT64_MAX, &o->seed);
     case O_EVALUATE: return whole32(v, 1, UINT32_MAX, &o->evaluate);
     case O_AVERAGE: return average_of(v, &o->average);
+    case O_EVERY: return whole(v, 1, UINT32_MAX, &o->trigger.every);
     case O_ESTIMATOR: return (o->kind.estimator = (sleet_estimator)estimator_of(v)) != 0;
     case O_STRATEGY: return kind_strategy_of(&o->kind, v);
     case O_CODEC: return (o->codec = (sleet_codec)codec_of(v)) != 0;
@@ -341,6 +343,7 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
                                 .seed = 1,
                                 .shards_text = "iid",
                                 .average = AVERAGE_MODEL,
+                                .trigger = {.every = 1},
                                 .lie = 1,
                                 .ef_alpha = 1,
                                 .min_wait = 30,
@@ -369,6 +372,8 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
     fill_in(o);
     if (o->refresh && o->average != AVERAGE_MODEL)
         return usage_error("--refresh-momentum is for --average model: gradients refresh all state", "");
+    if (!trigger_always(&o->trigger) && o->average != AVERAGE_MODEL)
+        return usage_error("--every is for --average model: a gradient is of a step that all take", "");
     const char *wrong = fill_in_kind(o);
     if (wrong)
         return usage_error(wrong, "");

@@ -70,6 +70,8 @@ void train_print_settings(const struct train_print *p, const struct train_option
             "weight decay %g, %llu steps, %llu an epoch, %u shards %s, seed %llu, averaging %s",
             q->weight_decay, (unsigned long long)p->steps, (unsigned long long)p->steps_per_epoch,
             nodes, o->shards_text, (unsigned long long)o->seed, names[o->average]);
+    if (o->average && !trigger_always(&o->trigger))
+        fprintf(to, " every %llu steps", (unsigned long long)o->trigger.every);
     if (o->average && o->codec)
         fprintf(to, " as %s", codec_text((int)o->codec));
     if (o->kind.estimator)
@@ -160,8 +162,11 @@ static void print_done_json(const struct train_print *p, const struct train_done
     printf("{\"event\":\"done\",\"steps\":%llu,\"test_%s\":%.4f,\"averaged_%s\":%.4f,\"seconds\":%.3f",
            (unsigned long long)t->steps, metric, d->score, metric, d->averaged_score, d->seconds);
     if (t->rounds > 0)
-        printf(",\"coverage\":%.6f,\"least_coverage\":%.6f,\"longest_wait_s\":%.4f", t->coverage_sum / t->rounds,
-               t->least_coverage, t->longest_wait);
+        printf(",\"rounds\":%.0f,\"coverage\":%.6f,\"least_coverage\":%.6f,\"longest_wait_s\":%.4f",
+               sim_nodes ? t->rounds / sim_nodes : t->rounds, t->coverage_sum / t->rounds, t->least_coverage,
+               t->longest_wait);
+    if (sim_nodes)
+        printf(",\"sent_bytes\":%.0f", d->bytes);
     printf(",\"rounds_skipped\":%llu,\"rounds_stalled\":%llu", (unsigned long long)t->skipped,
            (unsigned long long)t->stalled);
     if (sim_nodes)
@@ -192,8 +197,10 @@ void train_print_done(struct train_print *p, const struct train_done *d, uint32_
     if (sim_nodes)
         printf(" (mean of the last 5), at the end %.*f%s", k->digits, k->scale * d->final_score, k->unit);
     if (t->rounds > 0)
-        printf("; coverage %.2f %% (least %.2f %%), longest wait %.3f s",
-               100 * t->coverage_sum / t->rounds, 100 * t->least_coverage, t->longest_wait);
+        printf("; %.0f rounds, coverage %.2f %% (least %.2f %%), longest wait %.3f s",
+               sim_nodes ? t->rounds / sim_nodes : t->rounds, 100 * t->coverage_sum / t->rounds, 100 * t->least_coverage, t->longest_wait);
+    if (sim_nodes)
+        printf("; %.1f MB sent by a node", d->bytes * 1e-6);
     if (t->skipped > 0 || t->stalled > 0)
         printf("; %llu rounds missed, %llu without an answer", (unsigned long long)t->skipped,
                (unsigned long long)t->stalled);

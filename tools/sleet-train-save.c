@@ -43,6 +43,7 @@ static void settings(const struct train_state *s, struct lines *t)
     line(t, "batch = %u\n", o->batch);
     line(t, "epochs = %u\n", o->epochs);
     line(t, "steps = %llu\n", (unsigned long long)o->steps);
+    line(t, "every = %llu\n", (unsigned long long)o->trigger.every);
     line(t, "optimizer = %s\n", p->kind->name);
     line(t, "lr = %.9g\n", p->rate);
     line(t, "momentum = %.9g\n", p->momentum);

@@ -14,17 +14,16 @@ struct simulation {
     struct train_print print;
     struct learner learner;
     struct shard_split split;
-    struct shard_walk walk[SLEET_GROUP_MAX];
+    struct train_node node[SLEET_GROUP_MAX];
     cluster *cluster;
     cluster *handing;   /* --average owner: of the parameters */
     cluster *errors;    /* --ef-average: of what was left out */
-    struct train_keeper keeper[SLEET_GROUP_MAX];
-    float *values[SLEET_GROUP_MAX]; /* of each node */
     float *mean;                    /* the averaged model with its statistics */
     float *mixed;                   /* a node's with the mean statistics */
     struct train_done done;
     struct train_tally *tally; /* the one in `done` */
     double started;
+    double bytes_before; /* sent by all before the first step */
 };
 
 static struct sim_config network(const struct train_options *o)
@@ -52,7 +51,7 @@ static bool found(struct simulation *s)
 {
     memset(s->learner.gradient, 0, s->learner.params * sizeof(float));
     for (uint32_t i = 0; i < s->o->sim; i++)
-        learner_pack(&s->learner, s->values[i], cluster_values(s->cluster, i));
+        learner_pack(&s->learner, s->node[i].values, cluster_values(s->cluster, i));
     bool ok = cluster_round(s->cluster, NULL);
     cluster_idle(s->cluster, MEETING);
     return ok;
@@ -99,15 +98,9 @@ static int prepare(struct simulation *s, const struct dataset *data)
         cluster_round(s->errors, NULL); /* of nothing: then all are members */
         cluster_idle(s->errors, MEETING);
     }
-    for (uint32_t i = 0; i < o->sim; i++) {
-        if (s->handing && !keeper_open(&s->keeper[i], &s->learner))
+    for (uint32_t i = 0; i < o->sim; i++)
+        if (!node_open(&s->node[i], o, &s->learner, &s->split, i))
             return train_fail(&s->print, "out of memory");
-        s->walk[i] = shard_walk_of(&s->split, i, o->seed);
-        s->values[i] = malloc(s->learner.elements * sizeof(float));
-        if (!s->values[i])
-            return train_fail(&s->print, "out of memory");
-        learner_init(&s->learner, o->seed, s->values[i]);
-    }
     if (o->average)
         cluster_idle(s->cluster, MEETING);
     return o->average == AVERAGE_GRADIENT && !found(s) ? train_fail(&s->print, "the first round failed") : EXIT_OK;
@@ -122,8 +115,8 @@ static struct train_state state_of(struct simulation *s)
                                 .shard = 0,
                                 .shards = s->o->sim,
                                 .tally = s->tally,
-                                .walk = &s->walk[0],
-                                .values = s->values[0]};
+                                .walk = &s->node[0].walk,
+                                .values = s->node[0].values};
 }
 
 /* The nodes whose models count: a liar's own is its own affair. */
@@ -163,13 +156,13 @@ static bool hand_out(struct simulation *s, uint64_t step, const sleet_round_opti
     size_t n = s->learner.params;
     for (uint32_t i = 0; i < s->o->sim; i++) {
         const struct share share = {s->cluster, i};
-        keeper_step(&s->keeper[i], &s->learner, step, owns, &share, cluster_values(s->cluster, i), s->values[i]);
-        memcpy(cluster_values(s->handing, i), s->values[i], n * sizeof(float));
+        keeper_step(&s->node[i].keeper, &s->learner, step, owns, &share, cluster_values(s->cluster, i), s->node[i].values);
+        memcpy(cluster_values(s->handing, i), s->node[i].values, n * sizeof(float));
     }
     if (!cluster_round(s->handing, options))
         return false;
     for (uint32_t i = 0; i < s->o->sim; i++)
-        memcpy(s->values[i], cluster_values(s->handing, i), n * sizeof(float));
+        memcpy(s->node[i].values, cluster_values(s->handing, i), n * sizeof(float));
     return true;
 }
 
@@ -206,12 +199,7 @@ static double average(struct simulation *s, uint64_t step, bool exact, double *w
         if (r->error)
             return -1;
         *wait = fmax(*wait, (double)time_since(r->reported_at, r->started_at) * 1e-9);
-        if (s->o->ef)
-            s->tally->behind += !feedback_after(&s->learner, step, r->report.flags,
-                                                cluster_values(s->cluster, i), s->values[i]);
-        else if (!s->handing)
-            s->tally->behind += !learner_after(&s->learner, s->o->average, step, r->report.flags,
-                                               cluster_values(s->cluster, i), s->values[i]);
+        s->tally->behind += !node_take(&s->node[i], step, r->report.flags, cluster_values(s->cluster, i));
         sum += r->report.coverage;
         tally_round(s->tally, r->report.coverage, r->report.skipped);
     }
@@ -228,7 +216,7 @@ static double averaged_score(struct simulation *s)
     for (size_t k = 0; k < s->learner.params + s->learner.statistics; k++) {
         double sum = 0;
         for (uint32_t i = 0; i < honest(s); i++)
-            sum += (double)s->values[i][k];
+            sum += (double)s->node[i].values[k];
         s->mean[k] = (float)(sum / honest(s));
     }
     return learner_score(&s->learner, s->mean);
@@ -244,7 +232,7 @@ static bool beside(const struct simulation *s)
 static double mixed_score(struct simulation *s, uint32_t i)
 {
     const struct learner *l = &s->learner;
-    memcpy(s->mixed, s->values[i], l->params * sizeof(float));
+    memcpy(s->mixed, s->node[i].values, l->params * sizeof(float));
     memcpy(s->mixed + l->params, s->mean + l->params, l->statistics * sizeof(float));
     return learner_score(&s->learner, s->mixed);
 }
@@ -253,7 +241,7 @@ static void evaluate(struct simulation *s)
 {
     s->tally->averaged += averaged_score(s);
     for (uint32_t i = 0; i < honest(s); i++) {
-        s->tally->score[i] += learner_score(&s->learner, s->values[i]);
+        s->tally->score[i] += learner_score(&s->learner, s->node[i].values);
         if (beside(s))
             s->tally->mean_statistics[i] += mixed_score(s, i);
     }
@@ -274,12 +262,8 @@ static double local_steps(struct simulation *s, uint64_t step)
 {
     double sum = 0;
     for (uint32_t i = 0; i < s->o->sim; i++) {
-        if (s->o->ef)
-            sum += feedback_before(&s->learner, s->o, &s->walk[i], step, cluster_residual(s->cluster, i),
-                                   s->mean, s->values[i]);
-        else
-            sum += learner_before(&s->learner, &s->walk[i], s->o->average, step, s->values[i]);
-        learner_pack(&s->learner, s->values[i], cluster_values(s->cluster, i));
+        sum += node_step(&s->node[i], step, cluster_residual(s->cluster, i), s->mean);
+        learner_pack(&s->learner, s->node[i].values, cluster_values(s->cluster, i));
     }
     return sum / s->o->sim;
 }
@@ -302,7 +286,7 @@ static int train(struct simulation *s, uint64_t from)
             return train_diverged(&s->print, step + 1, line.rate);
         s->tally->steps++;
         s->tally->loss_sum += line.loss;
-        if (s->o->average) {
+        if (node_due(&s->node[0], step + 1)) {
             line.coverage = average(s, step, false, &line.wait);
             if (line.coverage < 0)
                 return train_fail(&s->print, "a node's round failed at step %llu",
@@ -336,14 +320,29 @@ static double worst(const struct simulation *s, const double *sum)
     return w / s->tally->evaluations;
 }
 
+/* Sent by all nodes so far, in all sets. */
+static double sent_bytes(const struct simulation *s)
+{
+    cluster *const all[] = {s->cluster, s->handing, s->errors};
+    struct sim_totals t;
+    double sum = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i]) {
+            sim_get_totals(cluster_sim(all[i]), &t);
+            sum += (double)t.bytes;
+        }
+    return sum;
+}
+
 static int finish(struct simulation *s)
 {
     double wait = 0;
+    s->done.bytes = (sent_bytes(s) - s->bytes_before) / s->o->sim;
     s->done.score = worst(s, s->tally->score);
     s->done.mean_statistics = beside(s) ? worst(s, s->tally->mean_statistics) : -1;
     s->done.averaged_score = s->tally->averaged / s->tally->evaluations;
     for (uint32_t i = 0; i < s->o->sim; i++)
-        learner_pack(&s->learner, s->values[i], cluster_values(s->cluster, i));
+        learner_pack(&s->learner, s->node[i].values, cluster_values(s->cluster, i));
     if (s->o->average == AVERAGE_MODEL && average(s, s->print.steps, true, &wait) < 0)
         return train_fail(&s->print, "a node's last round failed");
     s->done.final_score = averaged_score(s);
@@ -368,6 +367,8 @@ int train_sim(const struct train_options *o, const struct dataset *data)
         status = train_checkpoint_open(&state, &from);
     }
     if (status == EXIT_OK)
+        s->bytes_before = sent_bytes(s);
+    if (status == EXIT_OK)
         status = train(s, from);
     if (status == EXIT_OK)
         status = finish(s);
@@ -377,10 +378,8 @@ int train_sim(const struct train_options *o, const struct dataset *data)
     cluster_free(s->handing); /* NULL is allowed */
     learner_close(&s->learner);
     shard_free(&s->split);
-    for (uint32_t i = 0; i < o->sim; i++) {
-        keeper_close(&s->keeper[i]);
-        free(s->values[i]);
-    }
+    for (uint32_t i = 0; i < o->sim; i++)
+        node_close(&s->node[i]);
     free(s->mean);
     free(s->mixed);
     free(s);

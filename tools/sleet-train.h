@@ -6,6 +6,7 @@
 #include "train/model.h"
 #include "train/optimizer.h"
 #include "train/shard.h"
+#include "train/trigger.h"
 #include "tensor/kind.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,6 +52,7 @@ struct train_options {
     const char *shards_text;
     uint32_t shard, shard_count; /* this node's, from 0 */
     enum average average;
+    struct trigger_options trigger;
     struct set_kind kind; /* of the set, as `average` and the optimizer have it */
     sleet_codec codec;    /* of what is not state; 0: the default */
     double keep;          /* of each node's gradient, with a sparse codec; 0: the default */
@@ -162,6 +164,28 @@ void keeper_close(struct train_keeper *);
 uint32_t keeper_step(struct train_keeper *, const struct learner *, uint64_t step, train_owns *,
                      const void *, float *gradient, float *values);
 
+/* ---- what both ways to run have of a node (sleet-train-node.c) ------------- */
+
+struct train_node {
+    const struct train_options *options;
+    struct learner *learner; /* borrowed; nodes that take turns share it */
+    struct shard_walk walk;
+    float *values;
+    struct train_keeper keeper; /* --average owner */
+};
+
+/* As at the start, with the shard's data; node_close() also where it fails, out of memory. */
+bool node_open(struct train_node *, const struct train_options *, struct learner *,
+               struct shard_split *, uint32_t shard);
+void node_close(struct train_node *);
+/* A local step, or what goes into a round of one; the loss.  With --ef `residual` is what was left out so far,
+ * `scratch` learner.params floats. */
+double node_step(struct train_node *, uint64_t step, const float *residual, float *scratch);
+/* Is a round due behind the first `done` steps? */
+bool node_due(const struct train_node *, uint64_t done);
+/* Take a round's result; whether its step was taken. */
+bool node_take(struct train_node *, uint64_t step, uint32_t flags, const float *tensors);
+
 /* ---- what is printed (sleet-train-print.c) ------------------------------ */
 
 struct train_print {
@@ -177,7 +201,7 @@ struct train_line {
     uint32_t group; /* nodes of that round */
     uint32_t epoch; /* from 1 */
     double loss, rate;
-    double coverage; /* of the last round; below 0: no averaging */
+    double coverage; /* of the step's round; below 0: it had none */
     double wait;     /* seconds waited for the last round */
     double score;    /* the metric on the test samples; below 0: not measured */
     double seconds;  /* since the first step */
@@ -202,6 +226,7 @@ struct train_done {
     double final_score;    /* simulation: after the exact last round */
     double mean_statistics; /* likewise, with --bn-stats local; else below 0 */
     double seconds;
+    double bytes; /* simulation: sent by a node, up to the exact last round */
 };
 
 /* How and of what it prints. */

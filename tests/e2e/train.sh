@@ -1,7 +1,7 @@
 #!/bin/bash
 # train.sh - sleet-train: each of its tasks learns; a run that was killed and resumed ends with the
 # same bits, files that do not fit are refused and kept, a killed trainer goes on in a job.
-# Arguments: the cases to run, of tasks resume refuse job (all).
+# Arguments: the cases to run, of tasks triggers resume refuse job (all).
 # Needs the build folder in SLEET_BUILD or BUILDDIR, and dataset-fashion-mnist.
 # shellcheck source=lib.sh disable=SC2034,SC2154
 . "$(dirname "$0")/lib.sh" train sleetd sleetctl sleet-train
@@ -73,6 +73,23 @@ tasks_case() {
     ok "tasks: a width of 30" ended t 30
     ok "tasks: a width of 30: is refused (code $code)" eval \
         '[ "$code" = 1 ] && said t.err "^sleet-train: the charlm has one width, a multiple of 4"'
+}
+
+# ---- when nodes average -------------------------------------------------------------
+
+round_steps() { # NAME: the steps with a round, up to the tenth of them
+    sed -n 's/.*"event":"step".*"step":\([0-9]*\),.*"coverage".*/\1/p' "$work/$1.out" | head -n 10 | xargs
+}
+
+triggers_case() {
+    learns "every 5" final_accuracy '>' 0.7 --steps 60 --every 5
+    ok "triggers: every 5: rounds behind the steps $(round_steps t)" \
+        [ "$(round_steps t)" = "5 10 15 20 25 30 35 40 45 50" ]
+    ok "triggers: every 5: 12 rounds and the last (were $(figure t rounds))" [ "$(figure t rounds)" = 13 ]
+    train t --average gradient --every 2
+    ok "triggers: every second gradient" ended t 30
+    ok "triggers: every second gradient: is refused (code $code)" eval \
+        '[ "$code" = 2 ] && said t.err "^sleet-train: --every is for --average model"'
 }
 
 # ---- the same bits -----------------------------------------------------------------
@@ -168,6 +185,7 @@ in_job() {
     ok "$what: exit code 0 (was $code)" [ "$code" = 0 ]
     ok "$what: the other one ends" ended ta 120
     ok "$what: exit code 0 (was $code)" [ "$code" = 0 ]
+    ok "$what: node a took $(figure ta steps) steps for the 276 of the schedule" at_most "$(figure ta steps)" 290
     for i in a b; do
         ok "$what: node $i is done, test accuracy $(figure t$i averaged_accuracy)" \
             at_least "$(figure t$i averaged_accuracy)" 0.7
@@ -177,9 +195,10 @@ in_job() {
 
 job_case() {
     in_job "job" --model cnn-bn
+    in_job "job, every 5" --every 5 --step-time 0.01
     in_job "job, gradients" --average gradient --optimizer adamw --lr 0.003 --clip-norm 1 --step-time 0.02
     in_job "job, owners" --average owner --step-time 0.02
 }
 
-[ $# -gt 0 ] || set -- tasks resume refuse job
+[ $# -gt 0 ] || set -- tasks triggers resume refuse job
 run_cases "$@"

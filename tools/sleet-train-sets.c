@@ -1,0 +1,137 @@
+#include "sleet-train-sets.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define ERRORS_WAIT 2 /* seconds for a node that misses the step; an exact round would wait 30 */
+#define RUN (RUN_FRAGMENTS * FRAGMENT_ELEMENTS)
+
+bool sets_open(struct train_sets *s, const struct learner *l)
+{
+    s->tensors = malloc(learner_packed(l) * sizeof(float));
+    s->left_out = calloc(l->params, sizeof(float));
+    s->mine = calloc(l->params / RUN + 1, 1);
+    return s->tensors && s->left_out && s->mine;
+}
+
+void sets_close(struct train_sets *s)
+{
+    sleet_close(s->ctx);
+    free(s->tensors);
+    free(s->left_out);
+    free(s->mine);
+}
+
+/* In which owners hand out the parameters, where they lie. */
+static int make_handing_set(struct train_sets *s, struct train_node *n)
+{
+    sleet_set_options options = {.size = sizeof options, .exchange = SLEET_ALL_GATHER};
+    sleet_codec codec = n->options->codec;
+    int error = sleet_set_new(&s->handing, s->ctx, "owned", SLEET_MODEL);
+    if (!error)
+        error = sleet_set_configure(s->handing, &options);
+    if (!error)
+        error = sleet_set_add(s->handing, "params", SLEET_F32, n->learner->params, n->values);
+    if (!error && codec <= SLEET_CODEC_I8) /* coarser ones are for gradients */
+        error = sleet_set_codec(s->handing, 0, codec);
+    return error ? error : sleet_set_add(s->handing, "schedule", SLEET_F32, 1, &s->schedule);
+}
+
+/* In which nodes average what their codec has left out; the first round makes all of them members. */
+static int make_error_set(struct train_sets *s, const struct learner *l)
+{
+    int error = sleet_set_new(&s->errors, s->ctx, "errors", SLEET_MODEL);
+    if (!error)
+        error = sleet_set_add(s->errors, "errors", SLEET_F32, l->params, s->left_out);
+    if (!error)
+        error = sleet_set_codec(s->errors, 0, SLEET_CODEC_F32);
+    return error ? error : sleet_set_register(s->errors);
+}
+
+/* The set, named after what is averaged: nodes that differ in it are told so. */
+static int make_set(struct train_sets *s, struct train_node *n)
+{
+    const struct train_options *o = n->options;
+    const struct set_kind *k = &o->kind;
+    sleet_set_options options = {.size = sizeof options, .estimator = k->estimator, .update = k->update,
+                                 .exchange = k->exchange, .strategy = k->strategy,
+                                 .strategy_numbers = {k->numbers[0], k->numbers[1]}};
+    float *at = s->tensors;
+    int error = sleet_set_new(&s->set, s->ctx, "model", k->payload);
+    if (!error)
+        error = sleet_set_configure(s->set, &options);
+    for (uint32_t i = 0; !error && i < n->learner->tensors; i++) {
+        const struct train_tensor *t = &n->learner->tensor[i];
+        error = sleet_set_add(s->set, t->name, t->state ? SLEET_F32_STATE : SLEET_F32, t->count, at);
+        if (!error && !t->state && o->codec)
+            error = sleet_set_codec(s->set, i, o->codec);
+        at += t->count;
+    }
+    if (error)
+        return error;
+    if (o->average == AVERAGE_OWNER)
+        return make_handing_set(s, n);
+    bool state = o->average == AVERAGE_GRADIENT; /* it is not to be added to */
+    return sleet_set_add(s->set, "schedule", state ? SLEET_F32_STATE : SLEET_F32, 1, &s->schedule);
+}
+
+int sets_connect(struct train_sets *s, struct train_node *n)
+{
+    int error = sleet_open(&s->ctx, n->options->control);
+    if (!error)
+        error = make_set(s, n);
+    if (!error)
+        error = sleet_set_register(s->set);
+    if (!error && s->handing)
+        error = sleet_set_register(s->handing);
+    if (!error && n->options->ef_average)
+        error = make_error_set(s, n->learner);
+    return error;
+}
+
+int sets_average_errors(struct train_sets *s, const struct train_node *n)
+{
+    double deadline = n->options->deadline > 0 ? n->options->deadline : ERRORS_WAIT;
+    const sleet_round_options exact = {.size = sizeof exact, .exact = 1, .deadline_ns = (int64_t)(deadline * 1e9)};
+    float *residual = sleet_residual_buffer(s->set, 0);
+    size_t bytes = n->learner->params * sizeof(float);
+    sleet_report report;
+    memcpy(s->left_out, residual, bytes);
+    int error = sleet_start(s->errors, &exact);
+    if (!error)
+        error = sleet_wait(s->errors, &report);
+    if (!error && !(report.flags & (SLEET_JOINING | SLEET_PARKED))) /* a joiner keeps its own */
+        memcpy(residual, s->left_out, bytes);
+    return error;
+}
+
+static bool owns(const void *mine, uint32_t run)
+{
+    return ((const uint8_t *)mine)[run];
+}
+
+/* Which runs the reduce-scatter gave this node. */
+static int take_share(struct train_sets *s, const struct learner *l)
+{
+    size_t runs = l->params / RUN + 1;
+    sleet_range *range = malloc(runs * sizeof *range);
+    uint32_t n = 0;
+    int error = range ? sleet_owned(s->set, 0, range, (uint32_t)runs, &n) : SLEET_ENOMEM;
+    memset(s->mine, 0, runs);
+    for (uint32_t i = 0; !error && i < n; i++)
+        for (uint64_t k = range[i].first; k < range[i].first + range[i].count; k += RUN)
+            s->mine[k / RUN] = 1;
+    free(range);
+    return error;
+}
+
+int sets_hand_out(struct train_sets *s, struct train_node *n, uint64_t step,
+                  const sleet_round_options *options, sleet_report *report)
+{
+    bool stepped = !(report->flags & (SLEET_PARKED | SLEET_BEHIND));
+    int error = stepped ? take_share(s, n->learner) : SLEET_OK;
+    if (!error && stepped)
+        keeper_step(&n->keeper, n->learner, step, owns, s->mine, s->tensors, n->values);
+    if (!error)
+        error = sleet_start(s->handing, options);
+    return error ? error : sleet_wait(s->handing, report);
+}
