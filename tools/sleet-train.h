@@ -81,6 +81,8 @@ struct train_options {
 
 /* Fill *out from the command line.  Returns -1 to go on, otherwise the exit status. */
 int train_options_parse(struct train_options *out, int argc, char **argv);
+/* Fill in what was not given.  NULL, or in one sentence what does not go together. */
+const char *train_options_settle(struct train_options *);
 
 /* ---- one learner (sleet-train-learn.c) ---------------------------------- */
 

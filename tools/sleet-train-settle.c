@@ -1,0 +1,86 @@
+/* sleet-train-settle.c - the options as a whole: what is not given, and what does not go together. */
+#include "sleet-train.h"
+
+/* What a model is trained with where the user says nothing. */
+struct recipe {
+    uint32_t hidden;
+    const struct optimizer_kind *optimizer;
+    double rate, clip_norm; /* rate 0: the optimizer's usual one */
+    uint64_t warm_up;
+};
+
+static const struct recipe for_images = {.hidden = 64, .optimizer = &optimizer_sgd};
+static const struct recipe for_text = {
+    .hidden = 96, .optimizer = &optimizer_adamw, .rate = 0.003, .clip_norm = 1, .warm_up = 100};
+
+static void fill_in(struct train_options *o)
+{
+    const struct recipe *r = o->model->text ? &for_text : &for_images;
+    struct optimizer *p = &o->optimizer;
+    o->data_kind = o->model->text ? &data_text : &data_images;
+    if (o->hidden_count == UINT32_MAX) {
+        o->hidden_count = 1;
+        o->hidden[0] = r->hidden;
+    }
+    if (!p->kind)
+        p->kind = r->optimizer;
+    if (p->rate < 0)
+        p->rate = p->kind == r->optimizer && r->rate > 0 ? r->rate : p->kind->rate;
+    if (p->clip_norm < 0)
+        p->clip_norm = r->clip_norm;
+    if (p->warm_up == UINT64_MAX)
+        p->warm_up = r->warm_up;
+    if (!o->batch)
+        o->batch = o->data_kind->batch;
+    if (!o->epochs && !o->steps)
+        o->epochs = 2;
+}
+
+/* What the set is; NULL, or what does not go together. */
+static const char *fill_in_kind(struct train_options *o)
+{
+    if (o->ef && (o->average != AVERAGE_GRADIENT || !optimizer_linear(&o->optimizer) ||
+                  o->optimizer.weight_decay > 0))
+        return "--ef is for --average gradient and an update that is linear: sgd without --clip-norm and --weight-decay";
+    if (o->ef && !o->kind.estimator)
+        o->kind.estimator = SLEET_CARRY;
+    if (o->ef && o->kind.estimator != SLEET_CARRY)
+        return "--ef carries over what is missing: it goes with --estimator carry";
+    if (!o->ef && (o->ef_average || o->ef_alpha < 1))
+        return "--ef-alpha and --ef-average need --ef";
+    bool gradient = o->average == AVERAGE_GRADIENT || o->average == AVERAGE_OWNER;
+    o->kind.exchange = o->average == AVERAGE_OWNER ? SLEET_REDUCE_SCATTER : SLEET_ALL_REDUCE;
+    o->local_statistics |= o->average == AVERAGE_OWNER;
+    o->kind.payload = gradient ? SLEET_GRADIENT : SLEET_MODEL;
+    o->kind.update = gradient && !optimizer_linear(&o->optimizer) ? SLEET_NONLINEAR : SLEET_LINEAR;
+    struct set_kind k = kind_resolved(o->kind);
+    const char *wrong = kind_refuse(&k);
+    return wrong || !o->codec ? wrong : kind_refuse_codec(&k, SLEET_F32, (int)o->codec);
+}
+
+const char *train_options_settle(struct train_options *o)
+{
+    if (o->epochs && o->steps)
+        return "--epochs and --steps both say how long to train: give one";
+    if (o->local_statistics && o->model != &model_cnn_bn)
+        return "--bn-stats is for --model cnn-bn: no other keeps statistics";
+    fill_in(o);
+    if (o->refresh && o->average != AVERAGE_MODEL)
+        return "--refresh-momentum is for --average model: gradients refresh all state";
+    if (!trigger_always(&o->trigger) && o->average != AVERAGE_MODEL)
+        return "--every is for --average model: a gradient is of a step that all take";
+    const char *wrong = fill_in_kind(o);
+    if (wrong)
+        return wrong;
+    if (!o->sim && (o->loss > 0 || o->burst > 0 || o->no_repair || o->clip > 0 || o->lie != 1))
+        return "--loss, --burst, --no-repair, --clip and --lie need --sim";
+    if (o->lie != 1 && o->sim < 2)
+        return "--lie needs an honest node beside the liar: --sim 2 or more";
+    if (!o->checkpoint && (o->resume || o->checkpoint_every))
+        return "--resume and --checkpoint-every need --checkpoint FILE";
+    if (o->checkpoint && o->sim > 1)
+        return "--checkpoint keeps one node, not a simulated network: use --sim 1";
+    if (o->burst > 0 && o->loss >= o->burst / (o->burst + 1))
+        return "--loss is too high for bursts of this length";
+    return NULL;
+}
