@@ -25,9 +25,13 @@ static void lay_out(struct learner *l, const struct train_options *o)
     bool gradient = o->average == AVERAGE_GRADIENT;
     l->statistics = model_statistics(l->net);
     l->elements = moments + kind->moments * n;
-    if (gradient || o->average == AVERAGE_OWNER)
+    if (o->average == AVERAGE_OUTER) {
+        l->anchor = l->elements;
+        l->elements += (1 + o->outer.kind->moments) * n;
+    }
+    if (gradient || average_owned(o->average))
         add_tensor(l, "gradient", n, false)->count = n;
-    if (o->average == AVERAGE_OWNER)
+    if (average_owned(o->average))
         return; /* the parameters have a set of their own */
     struct train_tensor *t = add_tensor(l, gradient ? "state" : "params", n, gradient);
     add_part(t, 0, 1);
@@ -35,7 +39,7 @@ static void lay_out(struct learner *l, const struct train_options *o)
         add_part(t, moments, kind->moments);
     if (l->statistics && !o->local_statistics)
         add_part(add_tensor(l, "statistics", l->statistics, gradient), n, 1);
-    if (!gradient)
+    if (!gradient && !o->local_moments)
         add_part(add_tensor(l, kind->moments_name, n, o->refresh), moments, kind->moments);
 }
 
@@ -121,13 +125,14 @@ void learner_init(const struct learner *l, uint64_t seed, float *values)
 {
     memset(values, 0, l->elements * sizeof *values);
     model_init(l->net, values, seed);
+    if (l->anchor)
+        copy(values + l->anchor, values, l->params);
 }
 
 double learner_before(struct learner *l, struct shard_walk *walk, enum average average, uint64_t step,
                       float *values)
 {
-    return average == AVERAGE_GRADIENT || average == AVERAGE_OWNER ? learner_gradient(l, walk, values)
-                                       : learner_step(l, walk, step, values);
+    return average_local(average) ? learner_step(l, walk, step, values) : learner_gradient(l, walk, values);
 }
 
 bool learner_after(struct learner *l, enum average average, uint64_t step, uint32_t flags,

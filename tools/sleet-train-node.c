@@ -2,13 +2,14 @@
  * simulation makes. */
 #include "sleet-train.h"
 #include <stdlib.h>
+#include <string.h>
 
 bool node_open(struct train_node *n, const struct train_options *o, struct learner *l,
                struct shard_split *split, uint32_t shard)
 {
     *n = (struct train_node){.options = o, .learner = l, .walk = shard_walk_of(split, shard, o->seed)};
     n->values = malloc(l->elements * sizeof *n->values);
-    if (!n->values || (o->average == AVERAGE_OWNER && !keeper_open(&n->keeper, l)))
+    if (!n->values || (average_owned(o->average) && !keeper_open(&n->keeper, l->params)))
         return false;
     learner_init(l, o->seed, n->values);
     return true;
@@ -30,13 +31,44 @@ double node_step(struct train_node *n, uint64_t step, const float *residual, flo
 
 bool node_due(const struct train_node *n, uint64_t done)
 {
-    return n->options->average && trigger_due(&n->options->trigger, done);
+    bool last = n->options->average == AVERAGE_OUTER && done == n->learner->optimizer.steps;
+    return last || (n->options->average && trigger_due(&n->options->trigger, done));
+}
+
+void node_give(struct train_node *n, float *tensors)
+{
+    const struct learner *l = n->learner;
+    const float *anchor = n->values + l->anchor;
+    if (l->anchor)
+        for (size_t k = 0; k < l->params; k++)
+            l->gradient[k] = anchor[k] - n->values[k];
+    learner_pack(l, n->values, tensors);
+}
+
+void node_own_step(struct train_node *n, uint64_t step, train_owns *owns, const void *arg, float *tensors)
+{
+    const struct learner *l = n->learner;
+    float *params = n->values + l->anchor;
+    if (!l->anchor) {
+        keeper_step(&n->keeper, &l->optimizer, step, owns, arg, tensors, params, params + l->params + l->statistics);
+        return;
+    }
+    keeper_step(&n->keeper, &n->options->outer, step, owns, arg, tensors, params, params + l->params);
+    for (size_t k = 0; k < l->params; k++)
+        if (owns(arg, (uint32_t)(k / (RUN_FRAGMENTS * FRAGMENT_ELEMENTS))))
+            n->values[k] = params[k];
+}
+
+void node_handed(struct train_node *n)
+{
+    if (n->learner->anchor)
+        memcpy(n->values + n->learner->anchor, n->values, n->learner->params * sizeof(float));
 }
 
 bool node_take(struct train_node *n, uint64_t step, uint32_t flags, const float *tensors)
 {
-    if (n->options->average == AVERAGE_OWNER)
-        return true; /* owners step, see keeper_step() */
+    if (average_owned(n->options->average))
+        return true; /* owners step, see node_own_step() */
     if (n->options->ef)
         return feedback_after(n->learner, step, flags, tensors, n->values);
     return learner_after(n->learner, n->options->average, step, flags, tensors, n->values);

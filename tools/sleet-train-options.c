@@ -17,20 +17,24 @@
     X(O_MODEL, "model", "M", "mlp, cnn, cnn-bn (with BatchNorm), or charlm, which learns a text (mlp)") \
     X(O_STATISTICS, "bn-stats", "S", "cnn-bn: running statistics are of all nodes (average) or each its own (local) (average)") \
     X(O_HIDDEN, "hidden", "N,...", "widths of the dense hidden layers, 0 for none (64; charlm: its width, 96)") \
-    X(O_OPTIMIZER, "optimizer", "O", "sgd or adamw (sgd; charlm adamw)")                    \
+    X(O_OPTIMIZER, "optimizer", "O", "sgd, nesterov or adamw (sgd; charlm adamw)")                    \
     X(O_LR, "lr", "X", "peak learning rate (sgd 0.1, adamw 0.001; charlm 0.003)")           \
-    X(O_MOMENTUM, "momentum", "X", "sgd (0.9)")                                             \
+    X(O_MOMENTUM, "momentum", "X", "sgd, nesterov (0.9)")                                             \
     X(O_BETA1, "beta1", "X", "adamw: decay of the first moment (0.9)")                      \
     X(O_BETA2, "beta2", "X", "adamw: decay of the second moment (0.999)")                   \
     X(O_REFRESH, "refresh-momentum", NULL, "average a sixteenth of the moments each round, not all") \
+    X(O_LOCAL_MOMENTS, "local-momentum", NULL, "model: the moments stay with their node")    \
     X(O_DECAY, "weight-decay", "X", "(0)")                                                  \
     X(O_CLIP_NORM, "clip-norm", "X", "shorten gradients that are longer than X; 0: none (0; charlm 1)") \
-    X(O_SCHEDULE, "schedule", "S", "cosine or linear, to 0 at the last step (cosine)")      \
+    X(O_SCHEDULE, "schedule", "S", "cosine or linear, to 0 at the last step, or constant (cosine)")      \
     X(O_WARMUP, "warm-up", "N", "steps in which the rate rises (0; charlm 100)")            \
     X(O_SEED, "seed", "N", "of weights, shards and order (1)")                              \
     X(O_EVALUATE, "evaluate", "N", "test every N steps (once an epoch)")                    \
     X(O_AVERAGE, "average", "WHAT", "model, gradient, owner or none (model)")                      \
     X(O_EVERY, "every", "N", "model: average behind every N-th step (1)")                   \
+    X(O_OUTER, "outer", "O", "model: take the average as it is (none), or a step of nesterov towards it, as DiLoCo does (none)") \
+    X(O_OUTER_LR, "outer-lr", "X", "(0.7)")                                                 \
+    X(O_OUTER_MOMENTUM, "outer-momentum", "X", "(0.9)")                                     \
     X(O_ESTIMATOR, "estimator", "E", "gradient: ratio, expected or carry (ratio)")          \
     X(O_STRATEGY, "strategy", "NAME[:A[,B]]", "who averages with whom: rps, one-peer, exponential, ring, pairs (rps)") \
     X(O_CODEC, "codec", "C", "how gradient or model travels: f32, bf16, i8, rot1 ... (f32)") \
@@ -192,7 +196,6 @@ static bool ef_of(const char *text, enum ef *out)
 /* Take one option; false when its value is out of range. */
 static bool take(struct train_options *o, enum option_id id, const char *v)
 {
-    bool first = false;
     switch (id) {
     case O_DATA: o->data = v; return true;
     case O_LIMIT: return whole32(v, 1, UINT32_MAX, &o->limit);
@@ -210,18 +213,20 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_BETA2: return real(v, 0, 0.999999, &o->optimizer.beta2);
     case O_CLIP_NORM: return real(v, 0, 1e30, &o->optimizer.clip_norm);
     case O_REFRESH: o->refresh = true; return true;
+    case O_LOCAL_MOMENTS: o->local_moments = true; return true;
     case O_STATISTICS: return pick(v, "local", "average", &o->local_statistics);
     case O_DECAY: return real(v, 0, 1, &o->optimizer.weight_decay);
-    case O_SCHEDULE:
-        if (!pick(v, "cosine", "linear", &first))
-            return false;
-        o->optimizer.schedule = first ? SCHEDULE_COSINE : SCHEDULE_LINEAR;
-        return true;
+    case O_SCHEDULE: return schedule_find(v, &o->optimizer.schedule);
     case O_WARMUP: return whole(v, 0, UINT32_MAX, &o->optimizer.warm_up);
     case O_SEED: return whole(v, 0, UINT64_MAX, &o->seed);
     case O_EVALUATE: return whole32(v, 1, UINT32_MAX, &o->evaluate);
-    case O_AVERAGE: return average_of(v, &o->average);
+    case O_AVERAGE: return average_of(v, &o->average) && o->average != AVERAGE_OUTER;
     case O_EVERY: return whole(v, 1, UINT32_MAX, &o->trigger.every);
+    case O_OUTER:
+        o->outer.kind = strcmp(v, "nesterov") == 0 ? &optimizer_nesterov : NULL;
+        return o->outer.kind || strcmp(v, "none") == 0;
+    case O_OUTER_LR: return real(v, 0, 100, &o->outer.rate);
+    case O_OUTER_MOMENTUM: return real(v, 0, 0.9999, &o->outer.momentum);
     case O_ESTIMATOR: return (o->kind.estimator = (sleet_estimator)estimator_of(v)) != 0;
     case O_STRATEGY: return kind_strategy_of(&o->kind, v);
     case O_CODEC: return (o->codec = (sleet_codec)codec_of(v)) != 0;
@@ -287,6 +292,7 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
                                 .shards_text = "iid",
                                 .average = AVERAGE_MODEL,
                                 .trigger = {.every = 1},
+                                .outer = {.rate = -1, .momentum = -1},
                                 .lie = 1,
                                 .ef_alpha = 1,
                                 .min_wait = 30,

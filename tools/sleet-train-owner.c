@@ -7,20 +7,21 @@
 
 #define RUN (RUN_FRAGMENTS * FRAGMENT_ELEMENTS)
 
-static uint32_t runs_of(const struct learner *l)
+static uint32_t runs_of(const struct train_keeper *k)
 {
-    return (uint32_t)((l->params + RUN - 1) / RUN);
+    return (uint32_t)((k->params + RUN - 1) / RUN);
 }
 
-static size_t run_length(const struct learner *l, uint32_t run)
+static size_t run_length(const struct train_keeper *k, uint32_t run)
 {
-    size_t left = l->params - (size_t)run * RUN;
+    size_t left = k->params - (size_t)run * RUN;
     return left < RUN ? left : RUN;
 }
 
-bool keeper_open(struct train_keeper *k, const struct learner *l)
+bool keeper_open(struct train_keeper *k, size_t params)
 {
-    k->since = calloc(runs_of(l), sizeof *k->since);
+    k->params = params;
+    k->since = calloc(runs_of(k), sizeof *k->since);
     return k->since != NULL;
 }
 
@@ -31,40 +32,42 @@ void keeper_close(struct train_keeper *k)
 }
 
 /* The norm of the whole gradient, as the share lets one expect it. */
-static float clip_of(const struct learner *l, const float *gradient, train_owns *owns, const void *arg)
+static float clip_of(const struct train_keeper *k, const struct optimizer *o, const float *gradient,
+                     train_owns *owns, const void *arg)
 {
     double energy = 0;
     size_t own = 0;
-    if (l->optimizer.clip_norm <= 0)
+    if (o->clip_norm <= 0)
         return 1;
-    for (uint32_t run = 0; run < runs_of(l); run++)
+    for (uint32_t run = 0; run < runs_of(k); run++)
         if (owns(arg, run)) {
-            energy += optimizer_energy(gradient + (size_t)run * RUN, run_length(l, run));
-            own += run_length(l, run);
+            energy += optimizer_energy(gradient + (size_t)run * RUN, run_length(k, run));
+            own += run_length(k, run);
         }
-    return own ? optimizer_clip(&l->optimizer, energy * (double)l->params / (double)own) : 1;
+    return own ? optimizer_clip(o, energy * (double)k->params / (double)own) : 1;
 }
 
-uint32_t keeper_step(struct train_keeper *k, const struct learner *l, uint64_t step, train_owns *owns,
-                     const void *arg, float *gradient, float *values)
+uint32_t keeper_step(struct train_keeper *k, const struct optimizer *o, uint64_t step, train_owns *owns,
+                     const void *arg, float *gradient, float *params, float *moments)
 {
-    float *moments = values + l->params + l->statistics, scale = clip_of(l, gradient, owns, arg);
-    uint32_t each = l->optimizer.kind->moments, fresh = 0;
-    for (uint32_t run = 0; run < runs_of(l); run++) {
-        size_t at = (size_t)run * RUN, n = run_length(l, run);
-        if (!owns(arg, run)) {
+    float scale = clip_of(k, o, gradient, owns, arg);
+    uint32_t each = o->kind->moments, fresh = 0;
+    for (uint32_t run = 0; run < runs_of(k); run++) {
+        size_t at = (size_t)run * RUN, n = run_length(k, run);
+        if (!owns(arg, run)) { /* it will be as at a start when it comes back */
+            memset(moments + at * each, 0, n * each * sizeof *moments);
             k->since[run] = 0;
             continue;
         }
-        if (!k->since[run]) { /* another's until now: from the own copy, and as at a start */
-            memset(moments + at * each, 0, n * each * sizeof *moments);
+        if (!k->since[run]) { /* another's until now, or of a checkpoint, which has no ages */
+            if (!o->kind->linear)
+                memset(moments + at * each, 0, n * each * sizeof *moments);
             k->since[run] = step + 1;
             fresh++;
         }
         for (size_t i = at; scale < 1 && i < at + n; i++)
             gradient[i] *= scale;
-        optimizer_step(&l->optimizer, step, step + 1 - k->since[run], values + at, moments + at * each,
-                       gradient + at, n);
+        optimizer_step(o, step, step + 1 - k->since[run], params + at, moments + at * each, gradient + at, n);
     }
     return fresh;
 }

@@ -59,10 +59,10 @@ void train_print_settings(const struct train_print *p, const struct train_option
 #undef AVERAGE_X
     };
     fprintf(to,
-            "sleet-train: %s (%zu parameters), batch %u, %s, lr %g %s to 0, ", l->title,
-            model_params(l->net), o->batch, q->kind->name, q->rate,
-            q->schedule == SCHEDULE_COSINE ? "cosine" : "linear");
-    if (q->kind == &optimizer_sgd)
+            "sleet-train: %s (%zu parameters), batch %u, %s, lr %g %s%s, ", l->title,
+            model_params(l->net), o->batch, q->kind->name, q->rate, schedule_text(q->schedule),
+            q->schedule == SCHEDULE_CONSTANT ? "" : " to 0");
+    if (q->kind != &optimizer_adamw)
         fprintf(to, "momentum %g, ", q->momentum);
     if (q->clip_norm > 0)
         fprintf(to, "clipped to %g, ", q->clip_norm);
@@ -70,6 +70,8 @@ void train_print_settings(const struct train_print *p, const struct train_option
             "weight decay %g, %llu steps, %llu an epoch, %u shards %s, seed %llu, averaging %s",
             q->weight_decay, (unsigned long long)p->steps, (unsigned long long)p->steps_per_epoch,
             nodes, o->shards_text, (unsigned long long)o->seed, names[o->average]);
+    if (o->average == AVERAGE_OUTER)
+        fprintf(to, " of %s, rate %g, momentum %g,", o->outer.kind->name, o->outer.rate, o->outer.momentum);
     if (o->average && !trigger_always(&o->trigger))
         fprintf(to, " every %llu steps", (unsigned long long)o->trigger.every);
     if (o->average && o->codec)

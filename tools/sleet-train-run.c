@@ -67,6 +67,21 @@ static int connect_daemon(struct run *r)
     return error ? give_up(r, "waiting for other trainers", error) : EXIT_OK;
 }
 
+/* Where local steps come before the first round: a round before them. */
+static int meet(struct run *r)
+{
+    sleet_report report = {0};
+    if (!r->sets.ctx || trigger_always(&r->o->trigger))
+        return EXIT_OK;
+    r->sets.schedule = (float)r->line.step;
+    int error = sets_first_round(&r->sets, &r->node, &report);
+    if (error && error != SLEET_ESTALLED)
+        return give_up(r, "the first round", error);
+    if (report.round && (report.flags & SLEET_JOINING)) /* it goes on where the others are */
+        r->line.step = (uint64_t)lroundf(r->sets.schedule);
+    return EXIT_OK;
+}
+
 static struct train_state state_of(struct run *r)
 {
     return (struct train_state){.options = r->o,
@@ -89,7 +104,7 @@ static int average(struct run *r, uint64_t step, bool exact, sleet_report *repor
     double before = train_clock();
     *report = (sleet_report){0};
     r->sets.schedule = (float)r->line.step;
-    learner_pack(&r->learner, r->node.values, r->sets.tensors);
+    node_give(&r->node, r->sets.tensors);
     int error = sleet_start(r->sets.set, &options);
     if (error == SLEET_ENONFINITE)
         return train_diverged(&r->print, r->line.step, r->line.rate);
@@ -168,7 +183,7 @@ static int wait_parked(struct run *r, uint64_t before, sleet_report *report)
     r->line.step = before;
     train_print_parked(&r->print, before, -1);
     while (status == EXIT_OK && (report->flags & SLEET_PARKED)) {
-        if (r->o->average == AVERAGE_MODEL)
+        if (average_local(r->o->average))
             memcpy(r->node.values, r->before, r->learner.elements * sizeof(float));
         status = average(r, before, false, report);
     }
@@ -284,6 +299,8 @@ int train_run(const struct train_options *o, const struct dataset *data)
         const struct train_state state = state_of(&r);
         status = train_state_fetch(&state, &r.share, &r.line.step);
     }
+    if (status == EXIT_OK)
+        status = meet(&r);
     r.averaged = r.line.step;
     r.started = train_clock();
     if (status == EXIT_OK)

@@ -43,7 +43,11 @@ static void settings(const struct train_state *s, struct lines *t)
     line(t, "batch = %u\n", o->batch);
     line(t, "epochs = %u\n", o->epochs);
     line(t, "steps = %llu\n", (unsigned long long)o->steps);
+    if (o->local_moments)
+        line(t, "local-momentum\n");
     line(t, "every = %llu\n", (unsigned long long)o->trigger.every);
+    if (o->outer.kind)
+        line(t, "outer = %s, lr %.9g, momentum %.9g\n", o->outer.kind->name, o->outer.rate, o->outer.momentum);
     line(t, "optimizer = %s\n", p->kind->name);
     line(t, "lr = %.9g\n", p->rate);
     line(t, "momentum = %.9g\n", p->momentum);
@@ -51,7 +55,7 @@ static void settings(const struct train_state *s, struct lines *t)
     line(t, "beta2 = %.9g\n", p->beta2);
     line(t, "weight-decay = %.9g\n", p->weight_decay);
     line(t, "clip-norm = %.9g\n", p->clip_norm);
-    line(t, "schedule = %s\n", p->schedule == SCHEDULE_COSINE ? "cosine" : "linear");
+    line(t, "schedule = %s\n", schedule_text(p->schedule));
     line(t, "warm-up = %llu\n", (unsigned long long)p->warm_up);
 }
 

@@ -68,7 +68,7 @@ static int make_set(struct train_sets *s, struct train_node *n)
     }
     if (error)
         return error;
-    if (o->average == AVERAGE_OWNER)
+    if (average_owned(o->average))
         return make_handing_set(s, n);
     bool state = o->average == AVERAGE_GRADIENT; /* it is not to be added to */
     return sleet_set_add(s->set, "schedule", state ? SLEET_F32_STATE : SLEET_F32, 1, &s->schedule);
@@ -86,6 +86,23 @@ int sets_connect(struct train_sets *s, struct train_node *n)
     if (!error && n->options->ef_average)
         error = make_error_set(s, n->learner);
     return error;
+}
+
+int sets_first_round(struct train_sets *s, struct train_node *n, sleet_report *report)
+{
+    const sleet_round_options options = {.size = sizeof options, .deadline_ns = (int64_t)(n->options->deadline * 1e9)};
+    sleet_set *set = s->handing ? s->handing : s->set;
+    node_give(n, s->tensors);
+    int error = sleet_start(set, &options);
+    if (!error)
+        error = sleet_wait(set, report);
+    if (error)
+        return error;
+    if (s->handing)
+        node_handed(n);
+    else
+        learner_unpack(n->learner, s->tensors, n->values);
+    return SLEET_OK;
 }
 
 int sets_average_errors(struct train_sets *s, const struct train_node *n)
@@ -130,8 +147,12 @@ int sets_hand_out(struct train_sets *s, struct train_node *n, uint64_t step,
     bool stepped = !(report->flags & (SLEET_PARKED | SLEET_BEHIND));
     int error = stepped ? take_share(s, n->learner) : SLEET_OK;
     if (!error && stepped)
-        keeper_step(&n->keeper, n->learner, step, owns, s->mine, s->tensors, n->values);
+        node_own_step(n, step, owns, s->mine, s->tensors);
     if (!error)
         error = sleet_start(s->handing, options);
-    return error ? error : sleet_wait(s->handing, report);
+    if (!error)
+        error = sleet_wait(s->handing, report);
+    if (!error && !(report->flags & SLEET_PARKED))
+        node_handed(n);
+    return error;
 }

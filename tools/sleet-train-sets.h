@@ -19,6 +19,9 @@ struct train_sets {
 bool sets_open(struct train_sets *, const struct learner *);
 /* Connect to the daemon, make and register the sets. */
 int sets_connect(struct train_sets *, struct train_node *);
+/* A round before the first step: a node that comes to a job has a say only once it has the model, and its
+ * steps until then would be for nothing. */
+int sets_first_round(struct train_sets *, struct train_node *, sleet_report *);
 void sets_close(struct train_sets *);
 /* A round of what was left out. */
 int sets_average_errors(struct train_sets *, const struct train_node *);

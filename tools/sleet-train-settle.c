@@ -48,10 +48,10 @@ static const char *fill_in_kind(struct train_options *o)
         return "--ef carries over what is missing: it goes with --estimator carry";
     if (!o->ef && (o->ef_average || o->ef_alpha < 1))
         return "--ef-alpha and --ef-average need --ef";
-    bool gradient = o->average == AVERAGE_GRADIENT || o->average == AVERAGE_OWNER;
-    o->kind.exchange = o->average == AVERAGE_OWNER ? SLEET_REDUCE_SCATTER : SLEET_ALL_REDUCE;
-    o->local_statistics |= o->average == AVERAGE_OWNER;
-    o->kind.payload = gradient ? SLEET_GRADIENT : SLEET_MODEL;
+    bool gradient = !average_local(o->average);
+    o->kind.exchange = average_owned(o->average) ? SLEET_REDUCE_SCATTER : SLEET_ALL_REDUCE;
+    o->local_statistics |= average_owned(o->average);
+    o->kind.payload = gradient ? SLEET_GRADIENT : o->average == AVERAGE_OUTER ? SLEET_PSEUDO_GRADIENT : SLEET_MODEL;
     o->kind.update = gradient && !optimizer_linear(&o->optimizer) ? SLEET_NONLINEAR : SLEET_LINEAR;
     struct set_kind k = kind_resolved(o->kind);
     const char *wrong = kind_refuse(&k);
@@ -65,10 +65,22 @@ const char *train_options_settle(struct train_options *o)
     if (o->local_statistics && o->model != &model_cnn_bn)
         return "--bn-stats is for --model cnn-bn: no other keeps statistics";
     fill_in(o);
-    if (o->refresh && o->average != AVERAGE_MODEL)
-        return "--refresh-momentum is for --average model: gradients refresh all state";
+    if (o->refresh && (o->average != AVERAGE_MODEL || o->outer.kind))
+        return "--refresh-momentum is for --average model without --outer: others average no moments, or all";
+    if (o->outer.kind && o->average != AVERAGE_MODEL)
+        return "--outer is for --average model: it takes the way of local steps";
+    if (!o->outer.kind && (o->outer.rate >= 0 || o->outer.momentum >= 0))
+        return "--outer-lr and --outer-momentum need --outer nesterov";
+    if (o->local_moments && (o->average != AVERAGE_MODEL || o->outer.kind || o->refresh))
+        return "--local-momentum is for --average model without --outer and --refresh-momentum: others average no moments, or all";
     if (!trigger_always(&o->trigger) && o->average != AVERAGE_MODEL)
         return "--every is for --average model: a gradient is of a step that all take";
+    if (o->outer.kind) { /* the published rates of DiLoCo */
+        o->average = AVERAGE_OUTER;
+        o->outer.rate = o->outer.rate < 0 ? 0.7 : o->outer.rate;
+        o->outer.momentum = o->outer.momentum < 0 ? 0.9 : o->outer.momentum;
+        o->outer.schedule = SCHEDULE_CONSTANT;
+    }
     const char *wrong = fill_in_kind(o);
     if (wrong)
         return wrong;

@@ -45,7 +45,7 @@ static struct sim_config network(const struct train_options *o)
     return c;
 }
 
-/* A round of no gradient, in which all take the founder's state and hear of each other: from the first
+/* A round of no gradient, or of the models as they are at the start, in which all take the founder's state and hear of each other: from the first
  * step on each has its say. */
 static bool found(struct simulation *s)
 {
@@ -77,7 +77,7 @@ static int prepare(struct simulation *s, const struct dataset *data)
     if (!s->mean || !s->mixed || !s->cluster ||
         !data_split(data, o->shards, o->sim, o->seed, &s->split))
         return train_fail(&s->print, "out of memory");
-    if (o->average == AVERAGE_OWNER) {
+    if (average_owned(o->average)) {
         config.kind = (struct set_kind){.payload = SLEET_MODEL, .exchange = SLEET_ALL_GATHER};
         config.codec = o->codec <= SLEET_CODEC_I8 ? o->codec : 0; /* coarser ones are for gradients */
         s->handing = cluster_new(&config, (uint64_t[]){s->learner.params}, 1);
@@ -103,7 +103,8 @@ static int prepare(struct simulation *s, const struct dataset *data)
             return train_fail(&s->print, "out of memory");
     if (o->average)
         cluster_idle(s->cluster, MEETING);
-    return o->average == AVERAGE_GRADIENT && !found(s) ? train_fail(&s->print, "the first round failed") : EXIT_OK;
+    bool meet_first = o->average == AVERAGE_GRADIENT || (o->average == AVERAGE_MODEL && !trigger_always(&o->trigger));
+    return meet_first && !found(s) ? train_fail(&s->print, "the first round failed") : EXIT_OK;
 }
 
 /* The state of node 0: only a simulation of one is saved. */
@@ -156,13 +157,15 @@ static bool hand_out(struct simulation *s, uint64_t step, const sleet_round_opti
     size_t n = s->learner.params;
     for (uint32_t i = 0; i < s->o->sim; i++) {
         const struct share share = {s->cluster, i};
-        keeper_step(&s->node[i].keeper, &s->learner, step, owns, &share, cluster_values(s->cluster, i), s->node[i].values);
+        node_own_step(&s->node[i], step, owns, &share, cluster_values(s->cluster, i));
         memcpy(cluster_values(s->handing, i), s->node[i].values, n * sizeof(float));
     }
     if (!cluster_round(s->handing, options))
         return false;
-    for (uint32_t i = 0; i < s->o->sim; i++)
+    for (uint32_t i = 0; i < s->o->sim; i++) {
         memcpy(s->node[i].values, cluster_values(s->handing, i), n * sizeof(float));
+        node_handed(&s->node[i]);
+    }
     return true;
 }
 
@@ -263,7 +266,7 @@ static double local_steps(struct simulation *s, uint64_t step)
     double sum = 0;
     for (uint32_t i = 0; i < s->o->sim; i++) {
         sum += node_step(&s->node[i], step, cluster_residual(s->cluster, i), s->mean);
-        learner_pack(&s->learner, s->node[i].values, cluster_values(s->cluster, i));
+        node_give(&s->node[i], cluster_values(s->cluster, i));
     }
     return sum / s->o->sim;
 }

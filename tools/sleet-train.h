@@ -14,18 +14,31 @@
 
 #define NODES_MAX 64 /* as SLEET_GROUP_MAX */
 
-/* What nodes average: nothing, their models after a local step each, the gradients of a step that all take, or
- * gradients of which each node steps with its share, to hand out the parameters.
+/* What nodes average: nothing, their models after local steps, the gradients of a step that all take,
+ * gradients of which each node steps with its share, to hand out the parameters, or in place of the
+ * gradients the way back of local steps.
  * X(name, value, text) */
 #define AVERAGE_MAP(X)                                                                      \
     X(AVERAGE_NONE, 0, "none") X(AVERAGE_MODEL, 1, "model") X(AVERAGE_GRADIENT, 2, "gradient")  \
-    X(AVERAGE_OWNER, 3, "owner")
+    X(AVERAGE_OWNER, 3, "owner") X(AVERAGE_OUTER, 4, "model by outer steps")
 
 enum average {
 #define AVERAGE_X(name, value, text) name = value,
     AVERAGE_MAP(AVERAGE_X)
 #undef AVERAGE_X
 };
+
+/* Each owner steps with its share and hands it out. */
+static inline bool average_owned(enum average a)
+{
+    return a == AVERAGE_OWNER || a == AVERAGE_OUTER;
+}
+
+/* A step is of the node's own, whatever the round brings. */
+static inline bool average_local(enum average a)
+{
+    return a != AVERAGE_GRADIENT && a != AVERAGE_OWNER;
+}
 
 /* What becomes of what a codec leaves out of a gradient.  X(name, value, text) */
 #define EF_MAP(X) X(EF_NONE, 0, "none") X(EF_PLAIN, 1, "plain") X(EF_AHEAD, 2, "step-ahead")
@@ -53,6 +66,7 @@ struct train_options {
     uint32_t shard, shard_count; /* this node's, from 0 */
     enum average average;
     struct trigger_options trigger;
+    struct optimizer outer; /* AVERAGE_OUTER; kind NULL: none */
     struct set_kind kind; /* of the set, as `average` and the optimizer have it */
     sleet_codec codec;    /* of what is not state; 0: the default */
     double keep;          /* of each node's gradient, with a sparse codec; 0: the default */
@@ -60,6 +74,7 @@ struct train_options {
     double ef_alpha;      /* how far the step ahead goes, 0 to 1 */
     uint32_t ef_average;  /* steps between averages of what was left out; 0: never */
     bool refresh; /* of the moments: SLEET_F32_STATE */
+    bool local_moments; /* they stay with their node */
     bool local_statistics; /* the model's statistics stay with their node */
     uint32_t min_nodes;
     double min_wait, deadline; /* seconds; deadline 0: the library's default */
@@ -115,6 +130,7 @@ struct learner {
     struct train_tensor tensor[TENSORS_MAX];
     uint32_t tensors;
     size_t params, statistics, elements; /* of a node's values; elements: in all */
+    size_t anchor; /* where in the values what an outer step begins from is, its moments behind it; 0: none */
 };
 
 /* For one of `nodes` that share the samples.  NULL, or what is wrong: out of memory, or inputs that the
@@ -153,18 +169,19 @@ bool feedback_after(struct learner *, uint64_t step, uint32_t flags, const float
 
 /* ---- parameters whose owners stay (sleet-train-owner.c) ------------------ */
 
-/* A node's share, by runs of the set. */
+/* A node's share of `params` elements, by runs of the set. */
 struct train_keeper {
+    size_t params;
     uint64_t *since; /* 1 + the step from which its moments count; 0: another's */
 };
 typedef bool train_owns(const void *, uint32_t run);
 
-bool keeper_open(struct train_keeper *, const struct learner *); /* false: out of memory */
+bool keeper_open(struct train_keeper *, size_t params); /* false: out of memory */
 void keeper_close(struct train_keeper *);
 /* The step where the node owns, with the mean gradient there, which is clipped; how many runs
- * were another's before. */
-uint32_t keeper_step(struct train_keeper *, const struct learner *, uint64_t step, train_owns *,
-                     const void *, float *gradient, float *values);
+ * were another's before.  Moments where another owns become 0. */
+uint32_t keeper_step(struct train_keeper *, const struct optimizer *, uint64_t step, train_owns *, const void *,
+                     float *gradient, float *params, float *moments);
 
 /* ---- what both ways to run have of a node (sleet-train-node.c) ------------- */
 
@@ -173,7 +190,7 @@ struct train_node {
     struct learner *learner; /* borrowed; nodes that take turns share it */
     struct shard_walk walk;
     float *values;
-    struct train_keeper keeper; /* --average owner */
+    struct train_keeper keeper; /* average_owned() */
 };
 
 /* As at the start, with the shard's data; node_close() also where it fails, out of memory. */
@@ -185,6 +202,12 @@ void node_close(struct train_node *);
 double node_step(struct train_node *, uint64_t step, const float *residual, float *scratch);
 /* Is a round due behind the first `done` steps? */
 bool node_due(const struct train_node *, uint64_t done);
+/* What goes into a round, packed; see learner_pack(). */
+void node_give(struct train_node *, float *tensors);
+/* Where average_owned(): the node's share of the step, with the mean in `tensors`, and when the parameters of
+ * all owners are in the values. */
+void node_own_step(struct train_node *, uint64_t step, train_owns *, const void *, float *tensors);
+void node_handed(struct train_node *);
 /* Take a round's result; whether its step was taken. */
 bool node_take(struct train_node *, uint64_t step, uint32_t flags, const float *tensors);
 

@@ -16,6 +16,27 @@ const struct optimizer_kind *optimizer_find(const char *name)
     return NULL;
 }
 
+static const char *const schedules[] = {
+#define SCHEDULE_X(name, text) [name] = text,
+    SCHEDULE_MAP(SCHEDULE_X)
+#undef SCHEDULE_X
+};
+
+const char *schedule_text(enum schedule s)
+{
+    return schedules[s];
+}
+
+bool schedule_find(const char *name, enum schedule *out)
+{
+    for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++)
+        if (strcmp(schedules[i], name) == 0) {
+            *out = (enum schedule)i;
+            return true;
+        }
+    return false;
+}
+
 bool optimizer_linear(const struct optimizer *o)
 {
     return o->kind->linear && o->clip_norm <= 0;
@@ -23,10 +44,13 @@ bool optimizer_linear(const struct optimizer *o)
 
 double optimizer_rate(const struct optimizer *o, uint64_t step)
 {
-    if (step >= o->steps)
+    bool falls = o->schedule != SCHEDULE_CONSTANT;
+    if (falls && step >= o->steps)
         return 0;
     if (step < o->warm_up)
         return o->rate * (double)(step + 1) / (double)(o->warm_up + 1);
+    if (!falls)
+        return o->rate;
     double part = (double)(step - o->warm_up) / (double)(o->steps - o->warm_up);
     if (o->schedule == SCHEDULE_LINEAR)
         return o->rate * (1 - part);

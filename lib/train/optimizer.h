@@ -14,10 +14,11 @@
 #include <stdint.h>
 
 /* X(name as users write it, the kind) */
-#define OPTIMIZER_MAP(X) X("sgd", optimizer_sgd) X("adamw", optimizer_adamw)
+#define OPTIMIZER_MAP(X) X("sgd", optimizer_sgd) X("nesterov", optimizer_nesterov) X("adamw", optimizer_adamw)
 
-/* X(name, text): how the rate falls from its peak to 0 at the last step. */
-#define SCHEDULE_MAP(X) X(SCHEDULE_COSINE, "cosine") X(SCHEDULE_LINEAR, "linear")
+/* X(name, text): how the rate falls from its peak to 0 at the last step, or that it does not. */
+#define SCHEDULE_MAP(X) \
+    X(SCHEDULE_COSINE, "cosine") X(SCHEDULE_LINEAR, "linear") X(SCHEDULE_CONSTANT, "constant")
 
 enum schedule {
 #define SCHEDULE_X(name, text) name,
@@ -30,9 +31,9 @@ struct optimizer_kind;
 struct optimizer {
     const struct optimizer_kind *kind;
     double rate;         /* at its peak */
-    double momentum;     /* sgd: 0 to below 1 */
+    double momentum;     /* sgd, nesterov: 0 to below 1 */
     double beta1, beta2; /* adamw: decay of the moments, 0 to below 1 */
-    double weight_decay; /* sgd: times the parameter, added to the gradient; adamw: decoupled */
+    double weight_decay; /* sgd, nesterov: times the parameter, added to the gradient; adamw: decoupled */
     double clip_norm;    /* a gradient longer than this is shortened to it; 0: none is */
     enum schedule schedule;
     uint64_t warm_up; /* steps in which the rate rises linearly to its peak */
@@ -61,6 +62,10 @@ const struct optimizer_kind *optimizer_find(const char *name);
 
 /* The kind is, and nothing is clipped. */
 bool optimizer_linear(const struct optimizer *);
+
+/* The schedule's name, and the schedule of that name, false when there is none. */
+const char *schedule_text(enum schedule);
+bool schedule_find(const char *name, enum schedule *);
 
 /* The learning rate of step `step`, from 0. */
 double optimizer_rate(const struct optimizer *, uint64_t step);

@@ -86,6 +86,18 @@ triggers_case() {
     ok "triggers: every 5: rounds behind the steps $(round_steps t)" \
         [ "$(round_steps t)" = "5 10 15 20 25 30 35 40 45 50" ]
     ok "triggers: every 5: 12 rounds and the last (were $(figure t rounds))" [ "$(figure t rounds)" = 13 ]
+    local loss=() how
+    for how in "" "--outer nesterov --outer-lr 1 --outer-momentum 0" "--outer nesterov"; do
+        # shellcheck disable=SC2086 # words
+        train t --sim 4 --steps 30 --limit 4000 --momentum 0 --every 5 $how
+        ok "triggers: outer: ${how:-none} ends" ended t 60
+        loss+=("$(sed -n 's/.*"event":"step".*"step":30,.*"loss":\([0-9.]*\).*/\1/p' "$work/t.out")")
+    done
+    ok "triggers: outer: a whole step without momentum is the average (${loss[0]}, ${loss[1]})" \
+        at_most "$(awk -v a="${loss[0]}" -v b="${loss[1]}" 'BEGIN { print (a > b ? a - b : b - a) }')" 0.00001
+    ok "triggers: outer: and else it is not (${loss[2]})" [ "${loss[0]}" != "${loss[2]}" ]
+    learns "outer steps, adamw inside" final_accuracy '>' 0.7 --steps 60 --every 5 --outer nesterov \
+        --outer-momentum 0.5 --optimizer adamw --lr 0.01
     train t --average gradient --every 2
     ok "triggers: every second gradient" ended t 30
     ok "triggers: every second gradient: is refused (code $code)" eval \
@@ -96,7 +108,7 @@ triggers_case() {
 
 resume_case() {
     local how what
-    for how in "--average none --epochs 3" "--sim 1 --epochs 3" "--average none --model cnn-bn --epochs 3" \
+    for how in "--average none --epochs 3" "--sim 1 --epochs 3 --every 5 --outer nesterov" "--average none --model cnn-bn --epochs 3" \
         "--average none --model charlm --data $work/text --steps 150 --batch 8"; do
         what="resume: ${how//--/}"
         what=${what/"$work/"/}
@@ -198,6 +210,7 @@ job_case() {
     in_job "job, every 5" --every 5 --step-time 0.01
     in_job "job, gradients" --average gradient --optimizer adamw --lr 0.003 --clip-norm 1 --step-time 0.02
     in_job "job, owners" --average owner --step-time 0.02
+    in_job "job, outer steps" --every 5 --outer nesterov --outer-momentum 0.5 --step-time 0.02
 }
 
 [ $# -gt 0 ] || set -- tasks triggers resume refuse job

@@ -48,6 +48,28 @@ static void adamw_moves_as_written(void)
     CHECK_NEAR(p, 3 - 0.25 * (-1.5 / 0.75 / sqrt(4.75 / 0.4375) + 0.25 * 3), 1e-6);
 }
 
+/* Two steps by hand, momentum 0.5, rate 0.5, decay 0.25; a rate that stays as it is. */
+static void nesterov_moves_as_written(void)
+{
+    struct optimizer s = {.kind = optimizer_find("nesterov"),
+                          .rate = 0.5,
+                          .momentum = 0.5,
+                          .weight_decay = 0.25,
+                          .steps = 2};
+    float p = 4, v = 2, g = 1;
+    REQUIRE(s.kind == &optimizer_nesterov && schedule_find("constant", &s.schedule));
+    optimizer_step(&s, 7, 0, &p, &v, &g, 1);
+    CHECK_NEAR(v, 3, 0);   /* 0.5 * 2 + (1 + 0.25 * 4) */
+    CHECK_NEAR(p, 2.25, 0); /* 4 - 0.5 * (2 + 0.5 * 3) */
+    optimizer_step(&s, 8, 1, &p, &v, &g, 1);
+    CHECK_NEAR(v, 3.0625, 0);                                   /* 0.5 * 3 + 1.5625 */
+    CHECK_NEAR(p, 2.25 - 0.5 * (1.5625 + 0.5 * 3.0625), 1e-6);
+    s.warm_up = 9;
+    CHECK_NEAR(optimizer_rate(&s, 0), 0.05, 1e-12);
+    CHECK_NEAR(optimizer_rate(&s, 1000), 0.5, 0);
+    CHECK(!schedule_find("none", &s.schedule));
+}
+
 /* Moments that begin late, as where an owner is replaced, are as free of bias as others. */
 static void fresh_moments_take_no_wild_step(void)
 {
@@ -62,8 +84,8 @@ static void fresh_moments_take_no_wild_step(void)
 static void steps_are_elementwise(void)
 {
     enum { N = 37 };
-    static const struct optimizer_kind *const kinds[] = {&optimizer_sgd, &optimizer_adamw};
-    for (size_t k = 0; k < 2; k++) {
+    static const struct optimizer_kind *const kinds[] = {&optimizer_sgd, &optimizer_nesterov, &optimizer_adamw};
+    for (size_t k = 0; k < 3; k++) {
         struct optimizer o = {.kind = kinds[k], .rate = 0.1, .momentum = 0.9, .beta1 = 0.9,
                               .beta2 = 0.999, .weight_decay = 0.01, .steps = 10};
         uint32_t each = kinds[k]->moments;
@@ -408,6 +430,7 @@ static void awp_takes_any_norm(void)
 
 TEST_SUITE(train) = {TEST(sgd_moves_as_written),
                      TEST(adamw_moves_as_written),
+                     TEST(nesterov_moves_as_written),
                      TEST(fresh_moments_take_no_wild_step),
                      TEST(steps_are_elementwise),
                      TEST(long_gradients_are_shortened),
