@@ -1,6 +1,7 @@
 /* sleet-bench - measures the parts that put together what arrived, beside theory.
  *
- * `sleet-bench reconstruct [PART]...` prints a table a part: measured beside the formula.
+ * `sleet-bench reconstruct [PART]...` prints a table a part: measured beside the formula;
+ * `sleet-bench average STRATEGY` what some rounds leave of the variance among nodes.
  * The same seed gives the same rows, but for speeds.
  * Exit: 0 all rows within their tolerance, 1 one is not or a part failed, 2 usage. */
 #include "sleet-bench.h"
@@ -31,6 +32,7 @@ static const struct option long_options[] = {{"brief", 0, NULL, 'b'}, {"json", 0
 static void print_help(void)
 {
     fputs("Usage: sleet-bench reconstruct [OPTION]... [PART]...\n"
+          "       sleet-bench average STRATEGY [OPTION]...    see average --help\n"
           "Measure what is done against loss, beside what theory says.  Parts, all if none is "
           "named:\n\n",
           stdout);
@@ -166,7 +168,7 @@ static int parse(struct bench *b, int argc, char **argv)
     }
     if (optind == argc || strcmp(argv[optind], "reconstruct") != 0) {
         fprintf(stderr,
-                "sleet-bench: what is to be measured? There is 'reconstruct'; see --help\n");
+                "sleet-bench: what is to be measured? There are 'reconstruct' and 'average'; see --help\n");
         return 2;
     }
     return -1;
@@ -182,6 +184,8 @@ static size_t part_of(const char *name)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "average") == 0)
+        return bench_average(argc - 1, argv + 1);
     struct bench b = {.tolerance = 0.05, .seed = 1};
     int status = parse(&b, argc, argv);
     if (status >= 0)

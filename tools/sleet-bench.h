@@ -63,4 +63,7 @@ int bench_estimators(struct bench *);
 int bench_parity(struct bench *);
 int bench_codecs(struct bench *);
 int bench_speed(struct bench *);
+
+/* `sleet-bench average`, argv[0] being "average": the exit status. */
+int bench_average(int argc, char **argv);
 #endif
