@@ -13,7 +13,7 @@
  * With --steady values are not drawn anew: every node adds N(0, 1) before every round. */
 #include "sim/cluster.h"
 #include "sleet-bench.h"
-#include "strategy/strategy.h"
+#include "tensor/kind.h"
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -31,6 +31,7 @@
 
 struct options {
     const char *strategy;
+    struct set_kind kind;
     uint64_t nodes, rounds, repetitions, fragments, seed;
     double loss, out, delay_ms;
     bool repair, steady, json;
@@ -102,7 +103,7 @@ static bool set_option(struct options *o, int option, const char *text)
 {
     switch (option) {
     case 'n':
-        return whole(text, 2, GROUP_MEMBERS_MAX, &o->nodes);
+        return whole(text, 2, SLEET_GROUP_MAX, &o->nodes);
     case 'r':
         return whole(text, 1, ROUNDS_MOST, &o->rounds);
     case 'R':
@@ -149,7 +150,8 @@ static int parse(struct options *o, int argc, char **argv)
         return 2;
     }
     o->strategy = argv[optind];
-    if (!strategy_by_name(o->strategy)) {
+    o->kind.payload = SLEET_MODEL;
+    if (!kind_strategy_of(&o->kind, o->strategy)) {
         fprintf(stderr, "sleet-bench: there is no strategy '%s'\n", o->strategy);
         return 2;
     }
@@ -252,9 +254,11 @@ static bool measure(struct average *a)
 
 static bool joining(struct average *a)
 {
+    const struct options *o = a->o;
     for (uint32_t i = 0; i < a->nodes; i++) {
         const struct cluster_report *r = cluster_report(a->c, i);
-        if (!r->reported || r->report.flags & SLEET_JOINING || r->report.expected != a->nodes)
+        bool all = o->kind.strategy != SLEET_RPS || r->report.expected == a->nodes;
+        if (!r->reported || r->report.flags & SLEET_JOINING || !all)
             return true;
     }
     return false;
@@ -267,6 +271,7 @@ static bool open_job(struct average *a)
     struct sim_link link = {.delay = (sleet_duration)(o->delay_ms * 1e6)};
     struct sim_config config = {.nodes = a->nodes,
                                 .seed = o->seed,
+                                .kind = o->kind,
                                 .repair_off = !o->repair,
                                 .parity_off = !o->repair,
                                 .go_on_isolated = true,
