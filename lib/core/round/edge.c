@@ -307,6 +307,7 @@ void edge_told(struct set *s, struct round *r, const struct env *e, uint32_t ran
             l->again_n++;
         }
     }
+    l->final |= quiet && l->sent == l->out && e->config->repair_off;
     if (r->closed)
         edge_decide(s, r, rank);
     else if (open_here(r))
@@ -381,8 +382,8 @@ bool edge_done_with(const struct set *s, const struct round *r, const struct env
         return true;
     if (past(s, r, e, rank)) /* it still says what it has */
         return heard || l->final || !r->edges->atomic;
-    if (e->config->repair_off && !r->edges->atomic)
-        return (all || l->end) && l->next >= r->due;
+    if (e->config->repair_off)
+        return (all || l->end) && l->sent == l->out && (!r->edges->atomic || heard || l->final);
     return all && heard;
 }
 

@@ -24,13 +24,13 @@ bool set_heaviest_lineage(const struct set *s, const struct env *e, uint64_t *li
     return ms != NULL;
 }
 
-/* In a job of cells most members are met only now and then: what one said long ago does not
- * mean that it has come no further. */
+/* In a job of cells, and by strategies that part the view, most members are met only now and then: what one
+ * said long ago does not mean that it has come no further. */
 bool set_takes_part_lately(const struct set *s, const struct env *e, const struct member *m,
                            uint64_t number)
 {
     const struct member_set *ms = &m->sets[s->handle];
-    if (has_cells(e) && ms->round_as_of < number)
+    if ((has_cells(e) || s->layout.kind.strategy != SLEET_RPS) && ms->round_as_of < number)
         number = ms->round_as_of;
     return ms->round + e->config->absent_rounds >= number;
 }

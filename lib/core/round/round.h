@@ -199,6 +199,7 @@ struct set {
     uint64_t weight;            /* contributions averaged since the founding */
     struct apart apart;
     uint64_t own_round; /* newest joined */
+    uint64_t planned_alone; /* the newest round in which the strategy gave this node nobody; 0: none */
     struct layout layout;
     int handle;
     struct budget budget;

@@ -203,6 +203,8 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
     }
     /* A single other takes the highest round, so it follows; several take the second-highest. */
     uint64_t reached = o.n > 1 ? o.joined : o.highest;
+    if (s->planned_alone && s->planned_alone == s->own_round && reached < s->own_round)
+        reached = s->own_round; /* the others may well be there: none of them was to meet this node */
     if (o.n && s->established && number > reached + 1) {
         if (s->apart.isolated && !late)
             return; /* it makes no progress either way: wait for them */
@@ -216,7 +218,7 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
         return;
     }
     if (p.group.n == 1 && !set_find(s, number)) {
-        s->own_round = number;
+        s->own_round = s->planned_alone = number;
         answer_alone(s, e, 0, number, now);
         return;
     }
