@@ -183,6 +183,9 @@ static void show_protection(const cJSON *peers)
         printf(": %s", str(p, "protection_why"));
         if (num(p, "repair_ms", 0) > 0)
             printf(" (%s, parity %s)", ms(num(p, "repair_ms", 0), a), ms(num(p, "parity_ms", 0), b));
+        if (num(p, "capacity", -1) > 0)
+            printf("; capacity %s%.4g Mbit/s", yes(p, "capacity_at_least") ? "at least " : "",
+                   num(p, "capacity", 0) / 1e6);
         printf("\n");
     }
 }

@@ -194,6 +194,16 @@ enum fate engine_take_data(engine *e, struct member *m, struct set *s, struct ro
     return fate;
 }
 
+/* The scatter of a round is there all at once, so what comes of it is a train. */
+static void note_capacity(struct member *m, const struct set *s, const struct wire_data *d, size_t len, sleet_time now)
+{
+    uint32_t bytes = (uint32_t)len + WIRE_HEADER_BYTES + WIRE_TAG_BYTES;
+    if (d->phase == PHASE_SCATTER)
+        capacity_note(&m->capacity, d->round ^ s->layout.hash, d->time, bytes, d->flags & DATA_LAST, now);
+    else
+        capacity_beside(&m->capacity, bytes);
+}
+
 static void recv_data(engine *e, struct member *m, const uint8_t *body, size_t len)
 {
     struct wire_data d;
@@ -216,6 +226,7 @@ static void recv_data(engine *e, struct member *m, const uint8_t *body, size_t l
         return;
     }
     note_round(e, s, m, d.sender_round, (d.flags & DATA_CLOSED) != 0);
+    note_capacity(m, s, &d, len, e->now);
     bool scatter = d.phase == PHASE_SCATTER || d.phase == PHASE_SCATTER_REPAIR;
     struct round *r = set_round(s, &env, round_expand(set_job_round(s, &env), d.round), e->now);
     if (!r) {
@@ -260,6 +271,7 @@ static void recv_summary(engine *e, struct member *m, const uint8_t *body, size_
     member_echo(e, m, w.echo, w.hold);
     member_overflow(e, m, w.overflow);
     m->loss_told = (double)w.loss / UINT16_MAX;
+    m->capacity_told = capacity_of_code(w.capacity, &m->capacity_least);
     note_round(e, s, m, w.sender_round, (w.flags & SUMMARY_CLOSED) != 0);
     struct round *r = set_round(s, &env, round_expand(set_job_round(s, &env), w.round), e->now);
     int rank = r ? engine_rank_of(r, m) : -1;

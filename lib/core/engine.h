@@ -180,6 +180,8 @@ typedef struct {
     uint64_t sent, received, lost; /* datagrams to, from, and lost on the way from it */
     uint64_t gaps;                 /* runs in which the lost ones were missing */
     double loss, loss_told;        /* share lost lately on the way from it, and to it by its word */
+    int64_t capacity;              /* of the way to it, by its word, bits a second; -1: not known */
+    bool capacity_least;           /* ... which has never held up what was sent: it may be more */
     struct protection protection;  /* of what was last sent to it, and why */
     uint64_t round;                /* of its first set in common */
     bool contributing;

@@ -31,6 +31,8 @@ uint32_t engine_get_peers(const engine *e, engine_peer *out, uint32_t max, sleet
                            .gaps = m->gaps,
                            .loss = loss_share(&m->loss),
                            .loss_told = m->loss_told,
+                           .capacity_least = m->capacity_told && m->capacity_least,
+                           .capacity = m->capacity_told ? (int64_t)m->capacity_told : -1,
                            .protection = m->protection};
         p->lost = member_highest(m) > m->rx_received ? member_highest(m) - m->rx_received : 0;
         for (uint32_t k = 0; k < ENGINE_SETS_MAX; k++) {

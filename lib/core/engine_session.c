@@ -73,6 +73,8 @@ void session_open(engine *e, struct member *m, uint64_t node_id, uint64_t boot_i
         m->rx_next = 1;
         m->loss = (struct loss){0};
         m->loss_told = 0;
+        m->capacity = (struct capacity){0};
+        m->capacity_told = 0;
     }
     m->overflow = 0;
     m->echo = 0;

@@ -1,6 +1,7 @@
 /* The suites of this folder: one X(name) for each TEST_SUITE(name). */
 #define TEST_SUITES(X) \
     X(aimed) \
+    X(capacity) \
     X(budgets) \
     X(drift) \
     X(edges) \

@@ -237,7 +237,96 @@ static void loss_is_what_does_not_arrive(void)
     CHECK(!l.valid && loss_share(&l) == 0);
 }
 
+/* A train of n datagrams that leave `left` apart over a link with that rate: each waits for the one before. */
+static void train(struct capacity *c, uint32_t number, uint32_t n, sleet_duration left, uint64_t bps, bool last)
+{
+    static sleet_time now;
+    now = time_add(now, SEC(1));
+    sleet_time sent = now, free_at = now;
+    for (uint32_t i = 0; i < n; i++) {
+        sleet_time start = time_before(free_at, sent) ? sent : free_at;
+        free_at = time_add(start, (sleet_duration)(1000 * 8e9 / (double)bps));
+        capacity_note(c, number, (uint32_t)(sent.ns / 1000) - 500, 1000, last && i == n - 1, time_add(free_at, MS(40)));
+        sent = time_add(sent, left);
+    }
+}
+
+static void capacity_is_what_trains_tell(void)
+{
+    struct capacity c = {0};
+    uint32_t number = 0;
+    train(&c, ++number, 2, 0, 2000000, true); /* too short */
+    CHECK_EQ(capacity_bps(&c), 0);
+    train(&c, ++number, 10, MS(20), 2000000, true); /* the pace sets the rate */
+    CHECK_NEAR((double)capacity_bps(&c), 4e5, 4e3);
+    CHECK(capacity_at_least(&c));
+    train(&c, ++number, 3, 0, 2000000, false);
+    CHECK_NEAR((double)capacity_bps(&c), 4e5, 4e3); /* it may go on */
+    train(&c, ++number, 10, 0, 2000000, true);
+    CHECK_NEAR((double)capacity_bps(&c), 2e6, 2e4);
+    CHECK(!capacity_at_least(&c));
+    for (int i = 0; i < 20; i++) /* no news */
+        train(&c, ++number, 10, MS(20), 2000000, true);
+    CHECK_NEAR((double)capacity_bps(&c), 2e6, 2e4);
+    for (int i = 0; i < 3; i++)
+        train(&c, ++number, 10, 0, 20000000, true);
+    CHECK_NEAR((double)capacity_bps(&c), 20e6, 2e5);
+    for (int i = 0; i < 3; i++)
+        train(&c, ++number, 30, 0, 2000000, true);
+    CHECK_NEAR((double)capacity_bps(&c), 2e6, 2e4);
+    for (int i = 0; i < 2; i++) /* read late, all at once */
+        train(&c, ++number, 10, 0, UINT64_C(1) << 50, true);
+    CHECK_NEAR((double)capacity_bps(&c), 2e6, 2e4);
+}
+
+/* What left over a second and is read at once came at no other rate than it left. */
+static void capacity_is_no_matter_of_late_reading(void)
+{
+    struct capacity c = {0};
+    for (uint32_t i = 0; i < 11; i++)
+        capacity_note(&c, 1, 100000 * i, 1000, i == 10, (sleet_time){SEC(5)});
+    CHECK_EQ(capacity_bps(&c), 80000);
+    CHECK(capacity_at_least(&c));
+}
+
+static void capacity_counts_what_travels_along(void)
+{
+    struct capacity c = {0};
+    sleet_time now = {SEC(1)};
+    capacity_beside(&c, 5000); /* before the train: none of it */
+    for (uint32_t i = 0; i < 11; i++) {
+        capacity_note(&c, 1, 7, 1000, i == 10, now);
+        if (i < 10)
+            capacity_beside(&c, 1000);
+        now = time_add(now, MS(8));
+    }
+    CHECK_EQ(capacity_bps(&c), 2000000);
+}
+
+static void capacity_travels_as_16_bits(void)
+{
+    struct capacity c = {0};
+    bool at_least;
+    CHECK_EQ(capacity_code(&c), 0);
+    CHECK_EQ(capacity_of_code(0, &at_least), 0);
+    CHECK(!at_least);
+    c.trains = 1;
+    for (uint64_t bps = 1; bps < UINT64_C(1) << 41; bps += bps / 7 + 1) {
+        c.measured[0] = bps;
+        c.held_up = (uint32_t)(bps % 5);
+        uint64_t back = capacity_of_code(capacity_code(&c), &at_least);
+        CHECK(back <= bps && bps - back <= bps / 512);
+        CHECK_EQ(at_least, bps % 5 < 2);
+    }
+    c.measured[0] = UINT64_MAX;
+    CHECK_EQ(capacity_code(&c), 0x7fff);
+}
+
 TEST_SUITE(path) = {
+    TEST(capacity_is_what_trains_tell),
+    TEST(capacity_is_no_matter_of_late_reading),
+    TEST(capacity_counts_what_travels_along),
+    TEST(capacity_travels_as_16_bits),
     TEST(loss_is_what_does_not_arrive),
     TEST(rtt_follows_rfc_6298),
     TEST(pacer_never_exceeds_its_rate),

@@ -98,7 +98,7 @@ static size_t sample(int type, uint8_t *out)
                                     .payload = some_bytes, .payload_len = 12};
         break;
     case WIRE_SUMMARY:
-        f.summary = (struct wire_summary){1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
+        f.summary = (struct wire_summary){1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
                                           SUMMARY_CLOSED | SUMMARY_WITNESS, some_bytes, 63,
                                           0x8000000000000001u};
         break;
@@ -223,7 +223,7 @@ static const struct bound {
     {WIRE_SUMMARY, 48, 2, 17, false},  {WIRE_SUMMARY, 48, 2, 8, false},
     {WIRE_SUMMARY, 48, 2, 8193, false}, {WIRE_SUMMARY, 50, 1, 31, true},
     {WIRE_SUMMARY, 50, 1, 15, false},  {WIRE_SUMMARY, 50, 1, 80, false}, {WIRE_SUMMARY, 50, 1, 63, true},
-    {WIRE_SUMMARY, 51, 1, 1, false},   {WIRE_SUMMARY, 55, 1, 1, false},
+    {WIRE_SUMMARY, 51, 1, 1, false},   {WIRE_SUMMARY, 54, 2, 65535, true},
     {WIRE_SUMMARY, 56, 1, 0, true},    {WIRE_SUMMARY, 56, 1, 64, false},
     {WIRE_SUMMARY, 57, 1, 1, false},   {WIRE_SUMMARY, 59, 1, 1, false},
     {WIRE_SUMMARY, 69, 1, 16, false},

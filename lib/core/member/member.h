@@ -87,6 +87,9 @@ struct member {
     struct reorder reorder;
     struct loss loss;    /* on the way from it */
     double loss_told;    /* on the way to it, as it says; 0..1 */
+    struct capacity capacity; /* of the way from it */
+    uint64_t capacity_told;   /* of the way to it, as it says, bits/s; 0: it has not */
+    bool capacity_least;      /* ... maybe more, see capacity_at_least() */
     struct protection protection; /* of what was last sent to it */
     struct flow flow;    /* of data to it */
     sleet_time heard;    /* TIME_NEVER: never */

@@ -34,6 +34,39 @@ void loss_note(struct loss *, uint64_t highest, uint64_t received);
 /* 0..1; 0 before there is a value. */
 double loss_share(const struct loss *);
 
+/* ---- capacity ------------------------------------------------------------ */
+
+/* What the way from a peer carries, in bits of UDP payload a second.  A train is what the peer had to
+ * send all at once: its bytes behind the first datagram, over the time from the first to the last.
+ * Where they left about as far apart as they came, the peer's pace has set that rate: the way
+ * carries so much at least, which may raise the measure but not lower it.  The measure is the median
+ * of the last five trains, so that one that was read late by a busy process does not matter.
+ * What others send over the same way at that time is theirs, not counted.  Zero-filled at first. */
+#define CAPACITY_TRAINS 5
+
+struct capacity {
+    uint32_t train, n; /* the present one; its datagrams so far, 0: there is none */
+    uint32_t sent_first, sent_last; /* by the peer's clock, microseconds */
+    sleet_time first, last;         /* when they came */
+    uint64_t bytes, beside;         /* behind the first; come since the last one */
+    uint64_t measured[CAPACITY_TRAINS]; /* a ring */
+    uint64_t trains;
+    uint32_t held_up; /* in a row, until that is enough */
+};
+
+/* A datagram of the train with that number, which left at sent_us; `last`: none follows. */
+void capacity_note(struct capacity *, uint32_t train, uint32_t sent_us, uint32_t bytes, bool last,
+                   sleet_time now);
+/* Another one of the peer's, which travels among those of a train. */
+void capacity_beside(struct capacity *, uint32_t bytes);
+/* 0 before there is a value. */
+uint64_t capacity_bps(const struct capacity *);
+/* The way has never held up what the peer sent: it carries that much, and maybe more. */
+bool capacity_at_least(const struct capacity *);
+/* As it travels: mantissa in bits 0 to 9, exponent in 10 to 14, rounded down; bit 15: at least. */
+uint16_t capacity_code(const struct capacity *);
+uint64_t capacity_of_code(uint16_t, bool *at_least);
+
 /* ---- pace ---------------------------------------------------------------- */
 
 /* Never more than rate * t + burst_bytes bytes in any time t, provided that one

@@ -186,6 +186,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
                              .overflow = (uint32_t)e->counters->overflow,
                              .echo = m->echo,
                              .loss = (uint16_t)(loss_share(&m->loss) * UINT16_MAX + 0.5),
+                             .capacity = capacity_code(&m->capacity),
                              .hold = m->echo ? (uint32_t)(time_since(now, m->echo_at) / 1000) : 0,
                              .bitmap = bits};
     bool scattered = !round_scatters(r) || (l->scatter_pos >= l->share && !parity_due(r, rank, PARITY_SCATTER));

@@ -116,7 +116,7 @@ size_t wire_summary_encode(uint8_t *out, size_t cap, const struct wire_summary *
     put_u8(&w, s->flags);
     put_zeros(&w, 1);
     put_u16(&w, s->loss);
-    put_zeros(&w, 2);
+    put_u16(&w, s->capacity);
     if (s->flags & SUMMARY_WITNESS) {
         put_u8(&w, s->owner);
         put_zeros(&w, 3);
@@ -147,7 +147,7 @@ int wire_summary_decode(struct wire_summary *s, const uint8_t *p, size_t n)
     s->flags = get_u8(&r);
     get_zeros(&r, 1);
     s->loss = get_u16(&r);
-    get_zeros(&r, 2);
+    s->capacity = get_u16(&r);
     if (s->flags & SUMMARY_WITNESS) {
         s->owner = get_u8(&r);
         get_zeros(&r, 3);

@@ -165,6 +165,7 @@ struct wire_summary {
     uint32_t scatter_sent, committed, overflow, echo, hold, first;
     uint16_t bits;
     uint16_t loss; /* of 65535 datagrams sent to the sender lately */
+    uint16_t capacity; /* of the way to the sender, see path/path.h */
     uint8_t flags;
     const uint8_t *bitmap; /* (bits + 7) / 8 bytes, bit i = byte i / 8, bit i % 8; may be NULL
                               for the encoder when bits is 0 */
