@@ -217,7 +217,7 @@ static void do_register(const struct call *a)
 static void do_start(const struct call *a)
 {
     int handle;
-    uint64_t seq, deadline, quorum, exact;
+    uint64_t seq, deadline, quorum, exact, keep_auto = 0;
     sleet_round_options o = {.size = sizeof o};
     struct slot *s = command_slot(a, &handle);
     if (!s)
@@ -227,13 +227,15 @@ static void do_start(const struct call *a)
         !real(a->argv[4], &o.least_coverage) || !command_number(a->argv[5], UINT32_MAX, &quorum) ||
         !command_number(a->argv[6], UINT32_MAX, &exact) || deadline == 0 || o.weight <= 0 ||
         o.least_coverage < 0 || o.least_coverage > 1 ||
-        (a->argc > 7 && !(real(a->argv[7], &o.keep) && o.keep >= 0 && o.keep <= 1))) {
+        (a->argc > 7 && !(real(a->argv[7], &o.keep) && o.keep >= 0 && o.keep <= 1)) ||
+        (a->argc > 8 && !command_number(a->argv[8], UINT32_MAX, &keep_auto))) {
         command_fail(a->c, SLEET_EINVAL, "start: a value is malformed or out of range");
         return;
     }
     o.deadline_ns = (int64_t)deadline;
     o.quorum = (uint32_t)quorum;
     o.exact = exact != 0;
+    o.keep_auto = keep_auto != 0;
     engine_start_args args = {.send = (const void *const *)s->buffers,
                               .result = s->buffers + s->count, .residual = s->residual,
                               .owned = s->owned, .options = o};
@@ -409,7 +411,7 @@ static const struct {
     {"set", 2, 6, do_set, PLAIN},
     {"tensor", 3, 4, do_tensor, PLAIN},
     {"register", 0, 0, do_register, PLAIN},
-    {"start", 7, 8, do_start, PLAIN},
+    {"start", 7, 9, do_start, PLAIN},
     {"cancel", 1, 1, do_cancel, PLAIN},
     {"job", 0, 1, do_job, PLAIN},
     {"state", 0, 0, state_do_show, REPORT},

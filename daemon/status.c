@@ -208,6 +208,7 @@ char *status_peers_json(const struct control *k)
         cJSON_AddNumberToObject(o, "rate_mbit", (double)p->rate_bps / 1e6);
         cJSON_AddNumberToObject(o, "capacity", (double)p->capacity);
         cJSON_AddBoolToObject(o, "capacity_at_least", p->capacity_least);
+        cJSON_AddNumberToObject(o, "keep", p->keep);
         add_ms(o, "silent_ms", p->silent);
         add_ms(o, "rtt_ms", p->rtt);
         cJSON_AddNumberToObject(o, "sent", num(p->sent));

@@ -289,6 +289,9 @@ typedef struct sleet_round_options {
     double keep;           /* share of its elements that a tensor with codec topk sends, the largest
                               ones; 0 means 0.01, at most 1.  With estimator carry the rest goes with later
                               contributions (error feedback), else it is lost */
+    uint32_t keep_auto;    /* not 0: that share of what goes over a slow way, by its measured capacity: as much
+                              as takes no longer than all of it over the fastest, where all is sent, but
+                              `keep` at least (AdaTopK, arXiv 2410.12707) */
 } sleet_round_options;
 
 /* X(name, bit, text) */

@@ -186,6 +186,8 @@ static void show_protection(const cJSON *peers)
         if (num(p, "capacity", -1) > 0)
             printf("; capacity %s%.4g Mbit/s", yes(p, "capacity_at_least") ? "at least " : "",
                    num(p, "capacity", 0) / 1e6);
+        if (num(p, "keep", 0) > 0)
+            printf(", %.3g %% of a sparse gradient", 100 * num(p, "keep", 0));
         printf("\n");
     }
 }

@@ -125,9 +125,9 @@ int sleet_start(sleet_set *set, const sleet_round_options *options)
     set->deadline_ns = begun + o.deadline_ns;
     int64_t left = set->deadline_ns - client_now();
     error = client_call(ctx, begun + patience + CLIENT_STALL_NS, text,
-                        "start %d %" PRIu64 " %" PRId64 " %.17g %.17g %" PRIu32 " %" PRIu32 " %.17g",
+                        "start %d %" PRIu64 " %" PRId64 " %.17g %.17g %" PRIu32 " %" PRIu32 " %.17g %" PRIu32,
                         set->handle, set->seq, left > 0 ? left : 1, o.weight, o.least_coverage,
-                        o.quorum, o.exact, o.keep);
+                        o.quorum, o.exact, o.keep, o.keep_auto);
     if (error) {
         set->open = set->closed = false;
         set->running = error == SLEET_ESTALLED;

@@ -182,6 +182,7 @@ typedef struct {
     double loss, loss_told;        /* share lost lately on the way from it, and to it by its word */
     int64_t capacity;              /* of the way to it, by its word, bits a second; -1: not known */
     bool capacity_least;           /* ... which has never held up what was sent: it may be more */
+    double keep;                   /* share of sparse tensors that last went to it; 0: the same to all */
     struct protection protection;  /* of what was last sent to it, and why */
     uint64_t round;                /* of its first set in common */
     bool contributing;

@@ -31,6 +31,7 @@ uint32_t engine_get_peers(const engine *e, engine_peer *out, uint32_t max, sleet
                            .gaps = m->gaps,
                            .loss = loss_share(&m->loss),
                            .loss_told = m->loss_told,
+                           .keep = m->keep,
                            .capacity_least = m->capacity_told && m->capacity_least,
                            .capacity = m->capacity_told ? (int64_t)m->capacity_told : -1,
                            .protection = m->protection};

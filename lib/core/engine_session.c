@@ -75,6 +75,8 @@ void session_open(engine *e, struct member *m, uint64_t node_id, uint64_t boot_i
         m->loss_told = 0;
         m->capacity = (struct capacity){0};
         m->capacity_told = 0;
+        m->link = (struct adatopk){0};
+        m->keep = 0;
     }
     m->overflow = 0;
     m->echo = 0;

@@ -1,5 +1,6 @@
 /* The suites of this folder: one X(name) for each TEST_SUITE(name). */
 #define TEST_SUITES(X) \
+    X(adatopk) \
     X(aimed) \
     X(capacity) \
     X(budgets) \

@@ -1,7 +1,7 @@
 #include "codec/adatopk.h"
 #include <math.h>
 
-#define WEIGHT (1.0 / 3) /* of the newest round */
+#define WEIGHT (1.0 / 2) /* of the newest round */
 #define ENTRY_COST 0.75  /* bytes of an entry of topk, gap and bf16, over those of an f32 */
 #define LEAST_RATIO 2.0  /* below it bf16 saves about as much, and rates differ by chance */
 

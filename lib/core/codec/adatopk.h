@@ -12,7 +12,7 @@ struct adatopk {
 };
 
 /* Once a round: what the link could carry, in bytes a second (not what was asked of it).  A rate
- * that changes tenfold at once is followed to 4 % in ten rounds.  Rates of 0 or less are passed
+ * that changes tenfold at once is followed to 4 % in six rounds.  Rates of 0 or less are passed
  * over. */
 void adatopk_measured(struct adatopk *, double rate);
 

@@ -12,6 +12,7 @@
 #include "base/addr.h"
 #include "base/heap.h"
 #include "base/time.h"
+#include "codec/adatopk.h"
 #include "member/arrival.h"
 #include "path/path.h"
 #include "protect/rule.h"
@@ -90,6 +91,8 @@ struct member {
     struct capacity capacity; /* of the way from it */
     uint64_t capacity_told;   /* of the way to it, as it says, bits/s; 0: it has not */
     bool capacity_least;      /* ... maybe more, see capacity_at_least() */
+    struct adatopk link;      /* the same, smoothed from round to round */
+    double keep;              /* share of sparse tensors that last went to it; 0: it does not follow the link */
     struct protection protection; /* of what was last sent to it */
     struct flow flow;    /* of data to it */
     sleet_time heard;    /* TIME_NEVER: never */

@@ -148,7 +148,7 @@ static void encode(const struct set *s, struct round *r, uint32_t number, float 
     uint64_t offset;
     layout_locate(&s->layout, fragment, &tensor, &offset, &elements);
     const struct codec *c = codec_by_id((uint8_t)s->layout.tensors[tensor].codec);
-    uint32_t keep = scatter_args(r, fragment).keep * (uint32_t)__builtin_popcountll(r->own.mask[number]);
+    uint32_t keep = links_kept(r->keep) * (uint32_t)__builtin_popcountll(r->own.mask[number]);
     const struct codec_args args = {
         .seed = mix64(r->number ^ mix64(fragment ^ r->group.members[r->self].node_id)),
         .keep = r->joined ? keep : 0}; /* the node's own values are not thinned out before they are added */

@@ -62,6 +62,7 @@ struct owner_side {
 /* Towards and from one member of the group, by rank. */
 struct lane {
     uint32_t start, share; /* its owned fragments: frag[start .. start+share) */
+    double keep; /* share of a fragment's elements that goes to it, sparse codecs */
     uint32_t scatter_pos, scatter_repair_pos, scatter_repairs;
     uint32_t gather_pos;    /* commits sent so far, an index into order[] */
     uint32_t *sent_at;      /* low half of the packet counter, per owned number */
@@ -125,7 +126,8 @@ struct round {
     bool prepared; /* the send buffers are as they are sent, see rotated.c */
     uint32_t turned, turned_back; /* fragments done with, forward and back */
     uint32_t wound_up; /* fragments done with while closing */
-    double weight, least_coverage, keep;
+    double weight, least_coverage;
+    double keep; /* the least of all lanes */
     uint32_t quorum, expected, flags;
     sleet_time started, deadline;
     uint64_t skipped;
@@ -546,6 +548,12 @@ size_t round_fill(struct set *, struct round *, const struct env *, uint32_t ran
 bool round_has_data(const struct round *, uint32_t rank);
 /* How the node's contribution to a fragment is encoded in this round, each time that it is. */
 struct codec_args scatter_args(const struct round *, uint32_t fragment);
+
+/* ---- links.c */
+/* What of the node's contribution goes to each owner, as the options have it; r->lane[].keep. */
+void links_choose(struct round *, const struct env *, const sleet_round_options *);
+/* codec_args.keep for that share of a fragment. */
+uint32_t links_kept(double keep);
 
 /* ---- parity.c */
 struct wire_parity;

@@ -123,9 +123,10 @@ static bool next_asked(struct round *r, struct lane *l, uint32_t number)
 
 struct codec_args scatter_args(const struct round *r, uint32_t fragment)
 {
+    const struct lane *owner = &r->lane[r->owner_of_run[fragment / RUN_FRAGMENTS]];
     return (struct codec_args){
         .seed = mix64(r->number ^ mix64(fragment ^ mix64(r->group.members[r->self].node_id))),
-        .keep = r->keep < 1 ? (uint32_t)(r->keep * FRAGMENT_ELEMENTS + 0.999) : 0};
+        .keep = links_kept(owner->keep)};
 }
 
 /* Add the node's own values to the packing; false when they are not finite. */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #define DEADLINE_STEP SEC(2)
-#define KEEP_DEFAULT 0.01 /* of the elements, sparse codecs */
 #define DEADLINE_EXACT SEC(30)
 
 void set_drop_pending(struct set *s)
@@ -120,9 +119,9 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
     r->weight = o->weight > 0 ? (float)o->weight : 1;
     r->least_coverage = o->least_coverage > 0 ? o->least_coverage : 0.5;
     e->members[0].sets[s->handle].gave = (float)r->weight;
+    links_choose(r, e, o);
     carry_begin(s, r);
     r->quorum = o->quorum;
-    r->keep = o->keep > 0 ? o->keep : KEEP_DEFAULT;
     r->exact |= o->exact != 0;
     r->quiet_until = (sleet_time){0};
     r->started = s->pending.at;
