@@ -1,7 +1,7 @@
 /* lab - plays scenarios on real daemons behind real links and checks what is expected.
  * Exit: 0 all held, 1 something failed, 2 usage, 3 the backend is not to be had here,
  * 4 another lab runs. */
-#include "lab.h"
+#include "lab-reproduce.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -19,13 +19,15 @@ static const char usage_text[] =
     "Usage: lab run SCENARIO...    play them, check what they expect\n"
     "       lab list               the scenarios that come with the sources\n"
     "       lab shell SCENARIO     a prompt among its nodes and links, daemons running\n"
+    "       lab reproduce RECIPE... run the experiments of recipes: target and measured\n"
     "       lab reap               remove what a killed lab has left\n\n"
-    "SCENARIO is a name from the list, all, or the path of an INI file.\n"
+    "SCENARIO is a name from the list, all, or the path of an INI file; so is RECIPE, of recipes/.\n"
     "  --backend B   auto    kernel, else uml (the default)\n"
     "                kernel  netem of this kernel; needs root\n"
     "                uml     netem of a User-Mode Linux guest; needs no root\n"
     "                loss    loss and rate by nftables and tbf, no delay; needs root\n"
     "  --json FILE   append one object a scenario\n"
+    "  --markdown F  reproduce: write tables into the file\n"
     "  --keep DIR    logs and the trainers' lines into this folder, one a scenario\n"
     "  --wait S      wait so long for another lab to end (0)\n"
     "Exit: 0 all held, 1 something failed, 2 usage, 3 no such backend here, 4 another lab runs\n";
@@ -223,10 +225,12 @@ static int command(const char *name, int count, char **names, const struct lab_o
         return list_scenarios();
     if (strcmp(name, "reap") == 0 && count == 0)
         return reap(o);
-    if (!shell && strcmp(name, "run") != 0)
+    if (strcmp(name, "reproduce") == 0 && count > 0)
+        return lab_reproduce(count, names, o->markdown);
+    if (!shell && strcmp(name, "run") != 0 && strcmp(name, "reproduce") != 0)
         return usage("unknown command or too many arguments: ", name);
     if (count == 0 || (shell && count > 1))
-        return usage(shell ? "shell takes one scenario" : "run needs scenarios", "");
+        return usage(shell ? "shell takes one scenario" : "run and reproduce need names", "");
     for (int i = 0; i < count; i++)
         if (!add_scenarios(&l, names[i]))
             return LAB_USAGE;
@@ -245,6 +249,7 @@ static int lab_main(int argc, char **argv)
     static const struct option known[] = {
         {"backend", required_argument, NULL, 'b'}, {"json", required_argument, NULL, 'j'},
         {"keep", required_argument, NULL, 'k'},    {"wait", required_argument, NULL, 'w'},
+        {"markdown", required_argument, NULL, 'm'},
         {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
     struct lab_options o = {.backend = "auto", .guest = getenv("SLEET_LAB_JOB") && getppid() == 1};
     for (int c; (c = getopt_long(argc, argv, "h", known, NULL)) != -1;) {
@@ -255,6 +260,8 @@ static int lab_main(int argc, char **argv)
             o.backend = optarg;
         else if (c == 'j')
             o.json = optarg;
+        else if (c == 'm')
+            o.markdown = optarg;
         else if (c == 'k' && access(optarg, W_OK) == 0)
             o.keep = optarg;
         else if (c != 'w' || !number(optarg, &o.wait_s))

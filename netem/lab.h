@@ -10,6 +10,7 @@
  *   lab-measure.c  what came out: the counters of links and daemons
  *   lab-uml.c      the same in a guest that has netem
  *   lab-exec.c     running other programs
+ *   lab-reproduce.h  the experiments of recipes
  */
 #ifndef LAB_H
 #define LAB_H
@@ -29,6 +30,7 @@ enum lab_exit { LAB_OK, LAB_FAILED, LAB_USAGE, LAB_NO_BACKEND, LAB_BUSY };
 struct lab_options {
     const char *backend; /* auto, kernel, uml, loss */
     const char *json;    /* a file for one object a scenario, or NULL */
+    const char *markdown; /* a file for the tables of reproduce, or NULL */
     const char *keep;    /* a folder for logs and the trainers' lines, or NULL */
     double wait_s;       /* for another lab to end */
     bool guest;          /* this process runs in a guest of its own */

@@ -1,4 +1,5 @@
 #include "sleet-train.h"
+#include "recipe/options.h"
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -7,6 +8,7 @@
 
 /* X(id, name, argument or NULL, help) */
 #define OPTION_MAP(X)                                                                       \
+    X(O_RECIPE, "recipe", "NAME", "options of a recipe; those given beside it win; list: what there is") \
     X(O_DATA, "data", "PATH", "images: folder of IDX files (/usr/share/datasets/fashion-mnist); charlm: text file (the program bible)") \
     X(O_LIMIT, "limit", "N", "use only the first N samples (all)")                          \
     X(O_SHARDS, "shards", "KIND", "iid, dirichlet:A or label (iid)")                        \
@@ -197,6 +199,7 @@ static bool ef_of(const char *text, enum ef *out)
 static bool take(struct train_options *o, enum option_id id, const char *v)
 {
     switch (id) {
+    case O_RECIPE: return true; /* its options are taken already */
     case O_DATA: o->data = v; return true;
     case O_LIMIT: return whole32(v, 1, UINT32_MAX, &o->limit);
     case O_SHARDS: o->shards_text = v; return shard_parse(v, &o->shards);
@@ -255,6 +258,11 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     }
 }
 
+static bool take_of_recipe(void *o, int id, const char *v)
+{
+    return take(o, (enum option_id)id, v);
+}
+
 /* Shard and number of nodes as the launcher gave them, unless --shard did. */
 static bool from_launcher(struct train_options *o)
 {
@@ -298,7 +306,9 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
                                 .min_wait = 30,
                                 .publish_every = 20,
                                 .state_wait = 30};
-    int id;
+    int id, status = recipe_options(RECIPE_TRAIN, argc, argv, "h", long_options, take_of_recipe, o);
+    if (status >= 0)
+        return status;
     while ((id = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
         if (id == O_HELP || id == 'h') {
             print_help();

@@ -32,7 +32,7 @@ version_of_header() {
 }
 
 ok "make install DESTDIR= succeeds" install_all
-for name in bin/sleetd bin/sleetctl bin/sleet-train bin/sleet-sim bin/sleet-bench include/sleet.h pkgconfig/sleet.pc; do
+for name in bin/sleetd bin/sleetctl bin/sleet-train bin/sleet-sim bin/sleet-bench include/sleet.h pkgconfig/sleet.pc recipes/rps.ini; do
     ok "$name is installed" [ -s "$(file "$name")" ]
 done
 bin=$(dirname "$(file bin/sleetd)") include=$(dirname "$(file include/sleet.h)")

@@ -4,7 +4,7 @@
 # Needs the build folder in SLEET_BUILD or BUILDDIR, dataset-fashion-mnist, and a kernel
 # with netem or User-Mode Linux.
 # shellcheck source=tests/e2e/lib.sh
-. "$(dirname "$0")/lib.sh" lab lab sleetd sleetctl sleet-train
+. "$(dirname "$0")/lib.sh" lab lab sleetd sleetctl sleet-bench sleet-train
 data=${SLEET_DATA:-/usr/share/datasets/fashion-mnist}
 lab=$build/lab tail_lines=30
 export TMPDIR=$work # a guest of these tests does not wait for another lab's
@@ -33,6 +33,14 @@ faults_case() {
     if [ "$(id -u)" -eq 0 ] && "$lab" run "$work/clock.ini" --backend loss >"$work/lab.out" 2>&1; [ $? -eq 1 ]; then
         ok "faults: the clock of this machine is not moved" grep -q "only a guest has" "$work/lab.out"
     fi
+    printf '%s\n' '[recipe]' 'paper = A' 'claim = B' 'differs = C' '[reproduce one]' \
+        'run = sleet-bench average rps --repetitions 1 --json' 'bar = consensus_1 <= 1e-12' >"$work/good.ini"
+    sed 's/<=/>=/' "$work/good.ini" >"$work/missed.ini"
+    sed 's/sleet-bench/rm/' "$work/good.ini" >"$work/other.ini"
+    ok "faults: an experiment whose bar holds" says 0 "1 bars held, 0 missed" reproduce "$work/good.ini"
+    ok "faults: one whose bar does not" says 1 "FAIL" reproduce "$work/missed.ini"
+    ok "faults: one that would run something else" says 1 "not rm" reproduce "$work/other.ini"
+    ok "faults: unknown recipe" says 2 "there is no recipe none" reproduce none
     ok "faults: list names the scenarios" says 0 "^freeze-one " list
 }
 

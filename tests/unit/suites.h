@@ -17,6 +17,7 @@
     X(path) \
     X(peer) \
     X(protect) \
+    X(recipe) \
     X(replay) \
     X(rotate) \
     X(scenario) \

@@ -1,0 +1,170 @@
+/* lab-reproduce.c - runs the experiments of recipes: claim, target, measured, pass or fail. */
+#include "lab-reproduce.h"
+#include <errno.h>
+#include <glob.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct report {
+    FILE *tables, *summary; /* NULL: none are wanted */
+    char *tables_text, *summary_text;
+    size_t tables_size, summary_size;
+    unsigned held, missed;
+};
+
+static const char preface[] = "# Papers, reproduced\n\n"
+                              "    build/lab reproduce all --markdown docs/papers.md\n\n"
+                              "runs the experiments of every recipe in `recipes/` and wrote this "
+                              "page; `lab reproduce NAME` runs those of one. A\n"
+                              "recipe says what is trained (`sleet-train --recipe NAME`), what its "
+                              "paper claims, what is different here, which runs\n"
+                              "show it, and the bar for each of their figures. Bars are ours: from "
+                              "the paper's algorithm, simulated apart from Sleet.\n\n"
+                              "| recipe | bars held | |\n|---|---|---|\n";
+
+struct result {
+    double left, right; /* figures */
+    bool held;
+};
+
+/* ---- figures as text ---------------------------------------------------------------- */
+
+static void number_text(double v, char out[32])
+{
+    if (isnan(v))
+        snprintf(out, 32, "none");
+    else if (v == floor(v) && fabs(v) < 1e15)
+        snprintf(out, 32, "%.0f", v);
+    else
+        snprintf(out, 32, "%.4g", v);
+}
+
+static void measured_text(const struct recipe_bar *b, const struct result *r, char out[96])
+{
+    char left[32], right[32];
+    number_text(r->left, left);
+    number_text(r->right, right);
+    snprintf(out, 96, b->right[0] ? "%s, beside %s" : "%s", left, right);
+}
+
+/* ---- tables ------------------------------------------------------------------------- */
+
+static void table_begin(const struct report *r, const struct recipe *p)
+{
+    if (r->tables)
+        fprintf(r->tables,
+                "\n## %s\n\n%s\n\n> %s\n\nHere: %s\n\n| experiment | target | measured | "
+                "|\n|---|---|---|---|\n",
+                p->name, p->paper, p->claim, p->differs);
+}
+
+static void table_row(const struct report *r, const struct recipe_experiment *e,
+                      const struct recipe_bar *b, const char *measured, bool held)
+{
+    if (r->tables)
+        fprintf(r->tables, "| %s | %s | %s | %s |\n", e->name, b->text, measured,
+                held ? "pass" : "**fail**");
+}
+
+static void table_end(const struct report *r, const struct recipe *p)
+{
+    for (unsigned i = 0; r->tables && i < p->experiments; i++)
+        for (unsigned k = 0; k < p->experiment[i].runs; k++) {
+            const struct recipe_pair *run = &p->experiment[i].run[k];
+            fprintf(r->tables, "%s    %s%s%s\n", i + k ? "" : "\n", run->value,
+                    *run->key ? "    # " : "", run->key);
+        }
+}
+
+/* ---- experiments --------------------------------------------------------------------- */
+
+static void judge(struct report *r, const struct recipe_experiment *e, const struct recipe_bar *b,
+                  double *seconds)
+{
+    char measured[96];
+    struct result v = {.left = figure_of(e, b->left, seconds), .right = NAN};
+    if (b->right[0])
+        v.right = figure_of(e, b->right, seconds);
+    v.held = bar_holds(b, v.left, b->right[0] ? v.right : 0);
+    measured_text(b, &v, measured);
+    printf("  %-28s %-44s %-24s %s\n", e->name, b->text, measured, v.held ? "pass" : "FAIL");
+    fflush(stdout);
+    table_row(r, e, b, measured, v.held);
+    r->held += v.held;
+    r->missed += !v.held;
+}
+
+static bool reproduce(struct report *r, const char *name)
+{
+    static struct recipe p;
+    double seconds = 0;
+    unsigned held = r->held, missed = r->missed;
+    if (!recipe_load(&p, name, stderr))
+        return false;
+    printf("%s: %s\n", p.name, p.claim);
+    if (p.experiments == 0)
+        puts("  no experiment");
+    table_begin(r, &p);
+    for (unsigned i = 0; i < p.experiments; i++)
+        for (unsigned k = 0; k < p.experiment[i].bars; k++)
+            judge(r, &p.experiment[i], &p.experiment[i].bar[k], &seconds);
+    table_end(r, &p);
+    if (r->summary)
+        fprintf(r->summary, "| [%s](#%s) | %u of %u | %s |\n", p.name, p.name, r->held - held,
+                r->held + r->missed - held - missed, r->missed == missed ? "pass" : "**fail**");
+    return true;
+}
+
+static bool reproduce_all(struct report *r)
+{
+    char folder[RECIPE_PATH_MAX], pattern[RECIPE_PATH_MAX + 8];
+    glob_t found;
+    if (!recipe_folder(folder, stderr))
+        return false;
+    snprintf(pattern, sizeof pattern, "%s/*.ini", folder);
+    if (glob(pattern, 0, NULL, &found) != 0)
+        return false;
+    bool ok = true;
+    for (size_t i = 0; i < found.gl_pathc && ok; i++)
+        ok = reproduce(r, found.gl_pathv[i]);
+    globfree(&found);
+    return ok;
+}
+
+static bool write_page(struct report *r, const char *path)
+{
+    FILE *to = fopen(path, "we");
+    if (!to) {
+        lab_say("cannot write %s: %s", path, strerror(errno));
+        return false;
+    }
+    fprintf(to, "%s%s%s", preface, r->summary_text, r->tables_text);
+    return fclose(to) == 0;
+}
+
+int lab_reproduce(int count, char **names, const char *markdown)
+{
+    struct report r = {0};
+    bool ok = true;
+    if (markdown) {
+        r.tables = open_memstream(&r.tables_text, &r.tables_size);
+        r.summary = open_memstream(&r.summary_text, &r.summary_size);
+        if (!r.tables || !r.summary)
+            abort();
+    }
+    for (int i = 0; i < count && ok; i++)
+        ok = strcmp(names[i], "all") == 0 ? reproduce_all(&r) : reproduce(&r, names[i]);
+    figures_forget();
+    if (markdown) {
+        fclose(r.tables);
+        fclose(r.summary);
+        ok = ok && write_page(&r, markdown);
+        free(r.tables_text);
+        free(r.summary_text);
+    }
+    if (!ok)
+        return LAB_USAGE;
+    printf("lab: %u bars held, %u missed\n", r.held, r.missed);
+    return r.missed ? LAB_FAILED : LAB_OK;
+}

@@ -1,0 +1,17 @@
+/* lab-reproduce.h - lab reproduce: the experiments of recipes.
+ *
+ *   lab-reproduce.c  which recipes, what is printed and written
+ *   lab-figures.c    a run, and the figures in what it prints */
+#ifndef LAB_REPRODUCE_H
+#define LAB_REPRODUCE_H
+#include "lab.h"
+#include "recipe/recipe.h"
+
+/* Exit status.  Names of recipes, or "all"; `markdown`: a file to write tables to, or NULL. */
+int lab_reproduce(int count, char **names, const char *markdown);
+
+/* The figure, after its run if that is the first that needs it; its mean over the experiment's
+ * seeds.  NaN after saying why there is none.  *seconds grows by what the runs took. */
+double figure_of(const struct recipe_experiment *, const char *figure, double *seconds);
+void figures_forget(void);
+#endif

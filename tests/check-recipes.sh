@@ -1,0 +1,27 @@
+#!/bin/bash
+# Every recipe runs: `sleet-train --recipe NAME` takes two steps of it, in a simulation of two nodes.
+# Each is in the tarball and installed, and said to be one in docs/papers.md.
+# Needs the build folder in SLEET_BUILD, the tree in SLEET_SRC, dataset-fashion-mnist.
+set -u
+build=${SLEET_BUILD:?set SLEET_BUILD to the build folder}
+src=${SLEET_SRC:?set SLEET_SRC to the source tree}
+data=${SLEET_DATA:-/usr/share/datasets/fashion-mnist}
+[ -x "$build/sleet-train" ] || { echo "check-recipes: $build/sleet-train is not built"; exit 77; }
+[ -d "$data" ] || { echo "check-recipes: no data in $data (package dataset-fashion-mnist)"; exit 77; }
+export SLEET_RECIPES=$src/recipes
+
+faults=0
+fault() {
+    echo "check-recipes: $*"
+    faults=$((faults + 1))
+}
+listed=$(grep -oE '^    recipes/[a-z0-9-]+\.ini' "$src/Makefile.am" | sed 's|.*/||; s|\.ini||')
+for file in "$src"/recipes/*.ini; do
+    name=$(basename "$file" .ini)
+    grep -qx "$name" <<<"$listed" || fault "$name is not in dist_recipes_DATA of Makefile.am"
+    grep -q "^## $name\$" "$src/docs/papers.md" || fault "docs/papers.md has no section $name"
+    out=$("$build/sleet-train" --recipe "$name" --sim 2 --steps 2 --limit 500 --json 2>&1) &&
+        grep -q '"event":"done"' <<<"$out" || fault "$name does not run: $(tail -n 1 <<<"$out")"
+done
+echo "check-recipes: $(wc -w <<<"$listed") recipes, $faults faults"
+[ $faults -eq 0 ]
