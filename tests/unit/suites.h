@@ -2,6 +2,7 @@
 #define TEST_SUITES(X) \
     X(address) \
     X(aead) \
+    X(batch) \
     X(budget) \
     X(checkpoint) \
     X(codec) \
