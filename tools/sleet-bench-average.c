@@ -13,7 +13,6 @@
  * With --steady values are not drawn anew: every node adds N(0, 1) before every round. */
 #include "sim/cluster.h"
 #include "sleet-bench.h"
-#include "tensor/kind.h"
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -23,11 +22,12 @@
 #define ROUNDS_MOST 64
 #define MEETING SEC(5)
 #define JOIN_ROUNDS_MOST 20
-#define STEADY_WARM 50    /* rounds */
-#define PAUSE MS(5)       /* between rounds: that the last one has closed has got around */
-#define OUT_PAUSE SEC(2)  /* the same for those that were not in it: by pings */
-#define OUT_BUDGET MS(50) /* owners wait so long for who is away; rounds are over in virtual time  \
-                           */
+#define STEADY_WARM 50   /* rounds */
+#define PAUSE MS(5)      /* between rounds: that the last one has closed has got around */
+#define OUT_PAUSE SEC(2) /* the same for those that were not in it: by pings */
+#define OUT_BUDGET                                                                                 \
+    MS(50) /* owners wait so long for who is away; rounds are over in virtual time                 \
+            */
 
 struct options {
     const char *strategy;
@@ -150,9 +150,16 @@ static int parse(struct options *o, int argc, char **argv)
         return 2;
     }
     o->strategy = argv[optind];
+    const char *wrong = NULL;
     o->kind.payload = SLEET_MODEL;
-    if (!kind_strategy_of(&o->kind, o->strategy)) {
-        fprintf(stderr, "sleet-bench: there is no strategy '%s'\n", o->strategy);
+    if (kind_strategy_of(&o->kind, o->strategy)) {
+        struct set_kind resolved = kind_resolved(o->kind);
+        wrong = kind_refuse(&resolved);
+    } else {
+        wrong = "there is no such strategy";
+    }
+    if (wrong) {
+        fprintf(stderr, "sleet-bench: average %s: %s\n", o->strategy, wrong);
         return 2;
     }
     return -1;
@@ -254,11 +261,9 @@ static bool measure(struct average *a)
 
 static bool joining(struct average *a)
 {
-    const struct options *o = a->o;
     for (uint32_t i = 0; i < a->nodes; i++) {
         const struct cluster_report *r = cluster_report(a->c, i);
-        bool all = o->kind.strategy != SLEET_RPS || r->report.expected == a->nodes;
-        if (!r->reported || r->report.flags & SLEET_JOINING || !all)
+        if (!r->reported || r->report.flags & SLEET_JOINING || r->report.coverage < 1)
             return true;
     }
     return false;

@@ -55,7 +55,7 @@ average_case() {
     ok "noise a step" exits 0 steady average rps --loss 0.1 --steady --repetitions 60 --json
     ok "leaves a variance that stays" near steady consensus_steady 0.075
     ok "an unknown strategy is a mistake" exits 2 strategy average best
-    ok "which is named" said strategy.err "no strategy 'best'"
+    ok "which is named" said strategy.err 'best: there is no such'
     ok "so is none" exits 2 none average
     ok "and loss above 1" exits 2 loss average rps --loss 2
 }
