@@ -1,5 +1,6 @@
 /* Rounds among neighbours: see edge.h. */
 #include "base/bitmap.h"
+#include "base/rng.h"
 #include "codec/codec.h"
 #include "round/round.h"
 #include "tensor/order.h"
@@ -256,7 +257,8 @@ size_t edge_fill(struct set *s, struct round *r, const struct env *e, uint32_t r
         }
         layout_locate(&s->layout, r->frag[number], &tensor, &offset, &n);
         codec = codec_by_id((uint8_t)s->layout.tensors[tensor].codec);
-        const struct codec_args args = scatter_args(r, r->frag[number]);
+        const struct codec_args args = {
+            .seed = mix64(r->number ^ mix64(r->frag[number] ^ mix64(r->group.members[r->self].node_id)))};
         size_t bytes = codec->encode(payload, x, n, &args);
         l->sent += first;
         bool last = l->sent == l->out;

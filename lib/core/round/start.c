@@ -171,6 +171,23 @@ void set_join_served(struct set *s, struct round *r, const struct env *e, sleet_
         join(s, r, e, now);
 }
 
+/* Where a strategy parts the view others may be further on only because they did not need this node: the rounds
+ * between are worth joining as long as one of those that it meets in them has not passed them. */
+static uint64_t waited_for(const struct set *s, const struct env *e, uint64_t number)
+{
+    uint64_t first = s->own_round + 1;
+    struct plan p;
+    if (s->layout.kind.strategy == SLEET_RPS || !s->established || !s->own_round || number > s->own_round + e->config->window)
+        return number;
+    for (uint64_t k = first; k < number && set_group(s, e, k, &p); k++)
+        for (uint32_t i = 0; i < p.group.n; i++) {
+            const struct group_member *g = &p.group.members[i];
+            if (g->slot && g->contributes && member_open_round(&e->members[g->slot].sets[s->handle]) <= k)
+                return k;
+        }
+    return number;
+}
+
 /* Pin a group and join, or answer at once where there is nobody; DESIGN 5.1. */
 void set_retry_start(struct set *s, const struct env *e, sleet_time now)
 {
@@ -191,6 +208,7 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
     o = set_others(s, e);
     uint64_t number = s->own_round + 1 > o.second ? s->own_round + 1 : o.second;
     bool late = !time_before(now, set_pending_deadline(s));
+    number = waited_for(s, e, number);
     if (!s->layout.elements) {
         report_nothing(s, e, number, now);
         return;

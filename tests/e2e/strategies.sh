@@ -1,0 +1,50 @@
+#!/bin/bash
+# strategies.sh - who averages with whom, among real daemons on loopback: what is left of the variance among
+# nodes after each round.  Targets are those of sleet-bench average STRATEGY; repair is on, so that loss changes little.
+# Arguments: the cases to run, of exact lossy (both); SLEET_ALL_NODES=1: with up to 16 nodes.
+# Needs the build folder in SLEET_BUILD or BUILDDIR.
+# shellcheck source=lib.sh disable=SC2154
+. "$(dirname "$0")/lib.sh" strategies sleetd sleetctl vector sleet-bench
+unset SLEET_JOB_SECURITY
+met=30 # a round in which all nodes have met
+
+# averaged STRATEGY NODES LOSS ROUNDS: real rounds, their figures in vector.out.
+averaged() {
+    rm -rf "$work/run" "$work/values"
+    "$ctl" run -n "$2" --loss "$3" --keep "$work/run" -- "$build/vector" "$work/values" "$1" $met "$4" \
+        >"$work/run.out" 2>"$work/run.err" && "$build/vector" "$work/values" "$2" "$4" >"$work/vector.out"
+}
+consensus() { awk -v round="$1" '$1 == round { print $2 }' "$work/vector.out"; }
+drift() { awk -v round="$1" '$1 == round { print $3 }' "$work/vector.out"; }
+# simulated STRATEGY NODES ROUND: the same by the simulator, without loss.
+simulated() {
+    "$build/sleet-bench" average "$1" -n "$2" --rounds "$3" --repetitions 20 | awk -v round="$3" '$1 == round { print $2 }'
+}
+times() { awk -v a="$1" -v b="$2" 'BEGIN { print a * b }'; }
+
+exact() { # STRATEGY NODES ROUNDS: exact after so many
+    ok "$1: $2 nodes average for $3 rounds" averaged "$1" "$2" 0 "$3"
+    ok "$1: after $3 rounds all $2 nodes agree: $(consensus "$3") of the variance is left (bar 1e-10)" \
+        at_most "$(consensus "$3")" 1e-10
+    ok "$1: the mean has moved by $(drift "$3") of one node's noise (bar 1e-10)" at_most "$(drift "$3")" 1e-10
+}
+exact_case() {
+    exact one-peer 8 3
+    [ -z "${SLEET_ALL_NODES:-}" ] || exact one-peer 16 4
+}
+
+lossy() { # STRATEGY NODES ROUNDS DRIFT: at 10 % loss within 1.5 times what the simulator has without
+    local bar
+    bar=$(times "$(simulated "$1" "$2" "$3")" 1.5)
+    ok "$1: $2 nodes average for $3 rounds at 10 % loss" averaged "$1" "$2" 0.1 "$3"
+    ok "$1: after $3 rounds $(consensus "$3") of the variance is left (bar $bar)" at_most "$(consensus "$3")" "$bar"
+    ok "$1: the mean has moved by $(drift "$3") (bar $4)" at_most "$(drift "$3")" "$4"
+}
+lossy_case() {
+    lossy ring 5 4 1e-3
+    [ -z "${SLEET_ALL_NODES:-}" ] || lossy exponential 16 4 0.05
+    [ -z "${SLEET_ALL_NODES:-}" ] || lossy pairs 12 6 1e-3
+}
+
+[ $# -gt 0 ] || set -- exact lossy
+run_cases "$@"
