@@ -217,7 +217,7 @@ static void do_register(const struct call *a)
 static void do_start(const struct call *a)
 {
     int handle;
-    uint64_t seq, deadline, quorum, exact, keep_auto = 0;
+    uint64_t seq, deadline, quorum, exact, keep_auto = 0, max_async = 0;
     sleet_round_options o = {.size = sizeof o};
     struct slot *s = command_slot(a, &handle);
     if (!s)
@@ -228,7 +228,8 @@ static void do_start(const struct call *a)
         !command_number(a->argv[6], UINT32_MAX, &exact) || deadline == 0 || o.weight <= 0 ||
         o.least_coverage < 0 || o.least_coverage > 1 ||
         (a->argc > 7 && !(real(a->argv[7], &o.keep) && o.keep >= 0 && o.keep <= 1)) ||
-        (a->argc > 8 && !command_number(a->argv[8], UINT32_MAX, &keep_auto))) {
+        (a->argc > 8 && !command_number(a->argv[8], UINT32_MAX, &keep_auto)) ||
+        (a->argc > 9 && !command_number(a->argv[9], UINT32_MAX, &max_async))) {
         command_fail(a->c, SLEET_EINVAL, "start: a value is malformed or out of range");
         return;
     }
@@ -236,6 +237,7 @@ static void do_start(const struct call *a)
     o.quorum = (uint32_t)quorum;
     o.exact = exact != 0;
     o.keep_auto = keep_auto != 0;
+    o.max_async = (uint32_t)max_async;
     engine_start_args args = {.send = (const void *const *)s->buffers,
                               .result = s->buffers + s->count, .residual = s->residual,
                               .owned = s->owned, .options = o};
@@ -411,7 +413,7 @@ static const struct {
     {"set", 2, 6, do_set, PLAIN},
     {"tensor", 3, 4, do_tensor, PLAIN},
     {"register", 0, 0, do_register, PLAIN},
-    {"start", 7, 9, do_start, PLAIN},
+    {"start", 7, 10, do_start, PLAIN},
     {"cancel", 1, 1, do_cancel, PLAIN},
     {"job", 0, 1, do_job, PLAIN},
     {"state", 0, 0, state_do_show, REPORT},

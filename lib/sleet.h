@@ -274,6 +274,8 @@ SLEET_API int sleet_owned(const sleet_set *set, uint32_t index, sleet_range *out
 
 /* ---- rounds ------------------------------------------------------------ */
 
+/* Any other number is a count.  Majority: one node, drawn anew in each round and alike by all, which half of
+ * the others are ahead of on the average; when its time is over the next one. */
 #define SLEET_QUORUM_ALL 0u
 #define SLEET_QUORUM_MAJORITY 0xffffffffu
 #define SLEET_QUORUM_SOLO 1u
@@ -284,7 +286,9 @@ typedef struct sleet_round_options {
     int64_t deadline_ns;   /* longest wait from now; 0: 2 s, exact rounds 30 s; at most 1 h */
     double weight;         /* of this contribution, e.g. samples; 0 means 1; finite, > 0 */
     double least_coverage; /* below it the report is marked; 0 means 0.5 */
-    uint32_t quorum;       /* contributors after which an owner starts closing */
+    uint32_t quorum;       /* contributors after which an owner starts closing, or one of the above;
+                              exact rounds wait for all.  What comes too late is lost but with estimator
+                              carry: there it goes with the next contribution */
     uint32_t exact;        /* not 0: repair the scatter phase as well (last round, rare rounds) */
     double keep;           /* share of its elements that a tensor with codec topk sends, the largest
                               ones; 0 means 0.01, at most 1.  With estimator carry the rest goes with later
@@ -292,6 +296,8 @@ typedef struct sleet_round_options {
     uint32_t keep_auto;    /* not 0: that share of what goes over a slow way, by its measured capacity: as much
                               as takes no longer than all of it over the fastest, where all is sent, but
                               `keep` at least (AdaTopK, arXiv 2410.12707) */
+    uint32_t max_async;    /* with a quorum: after so many rounds one waits for all, at most half the
+                              deadline, so that none is left out for ever.  0 means 64 */
 } sleet_round_options;
 
 /* X(name, bit, text) */

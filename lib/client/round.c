@@ -50,9 +50,9 @@ static int resolve(sleet *ctx, const sleet_round_options *in, sleet_round_option
         out->weight = 1;
     if (!isfinite(out->weight) || out->weight <= 0)
         return client_fail(ctx, SLEET_EINVAL, "weight is not finite and greater than 0");
-    if (fpclassify(out->least_coverage) == FP_ZERO)
+    if (fpclassify(out->least_coverage) == FP_ZERO && out->quorum == SLEET_QUORUM_ALL)
         out->least_coverage = 0.5;
-    if (!(out->least_coverage > 0 && out->least_coverage <= 1))
+    if (!(out->least_coverage >= 0 && out->least_coverage <= 1))
         return client_fail(ctx, SLEET_EINVAL, "least_coverage is not within 0 and 1");
     if (!(out->keep >= 0 && out->keep <= 1))
         return client_fail(ctx, SLEET_EINVAL, "keep is not within 0 and 1");
@@ -125,9 +125,9 @@ int sleet_start(sleet_set *set, const sleet_round_options *options)
     set->deadline_ns = begun + o.deadline_ns;
     int64_t left = set->deadline_ns - client_now();
     error = client_call(ctx, begun + patience + CLIENT_STALL_NS, text,
-                        "start %d %" PRIu64 " %" PRId64 " %.17g %.17g %" PRIu32 " %" PRIu32 " %.17g %" PRIu32,
+                        "start %d %" PRIu64 " %" PRId64 " %.17g %.17g %" PRIu32 " %" PRIu32 " %.17g %" PRIu32 " %" PRIu32,
                         set->handle, set->seq, left > 0 ? left : 1, o.weight, o.least_coverage,
-                        o.quorum, o.exact, o.keep, o.keep_auto);
+                        o.quorum, o.exact, o.keep, o.keep_auto, o.max_async);
     if (error) {
         set->open = set->closed = false;
         set->running = error == SLEET_ESTALLED;

@@ -30,6 +30,7 @@
     X(partition) \
     X(payload) \
     X(pace) \
+    X(quorum) \
     X(refresh) \
     X(rounds) \
     X(rps) \

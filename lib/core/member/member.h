@@ -46,6 +46,7 @@ struct member_set {
     float drift;            /* how far, see round/drift.h */
     uint64_t cut_round;     /* in which an owner here stopped waiting for it; 0: it has come since */
     sleet_time cut_since;   /* when that wait began */
+    uint64_t vain_round;    /* `round` when an owner here waited longer for it in vain, 0: never */
     uint32_t silent_rounds; /* in a row without any contribution to this node */
     sleet_time ask_at;      /* not to be asked for a group before */
     double coverage;        /* long-run share of its fragments in our commits */

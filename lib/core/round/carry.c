@@ -52,14 +52,27 @@ static void shed(struct carry *c, float *x, uint32_t n, double by)
     c->sum.shed_norm += norm * (1 - by);
 }
 
-/* How much longer than usual a residual may be.  A sparse codec leaves an element out for about 1 / keep rounds. */
+/* Contributions in a row that may not be in a commit: twice what is let be. */
+static double patience(const struct set *s)
+{
+    double most = quorum_leaves_out(s) ? 2.0 * quorum_max_async(s) : 0;
+    return most > CARRY_PATIENCE ? most : CARRY_PATIENCE;
+}
+
+/* How much longer than usual a residual may be, */
+static double most_of_all(const struct set *s)
+{
+    return quorum_leaves_out(s) ? patience(s) : CARRY_MOST;
+}
+
+/* and that of a fragment.  A sparse codec leaves an element out for about 1 / keep rounds. */
 static double most_of(const struct set *s, const struct round *r, uint32_t fragment)
 {
     uint32_t tensor, n;
     uint64_t offset;
     layout_locate(&s->layout, fragment, &tensor, &offset, &n);
     bool sparse = r->keep > 0 && codec_by_id((uint8_t)s->layout.tensors[tensor].codec)->sparse;
-    return sparse ? CARRY_MOST / r->keep : CARRY_MOST;
+    return sparse ? most_of_all(s) / r->keep : most_of_all(s);
 }
 
 /* The residual was changed: bound it, and take its norm into the sum. */
@@ -223,7 +236,7 @@ static void settle(struct set *s, struct round *r, uint32_t fragment, bool withd
     struct carried *f = &c->of[fragment];
     enum fate_of_own fate = reduce_finite(x, n) ? fate_of(r, fragment) : OWN_OUT;
     bool counts = reduce_finite(x, n) && (fate != OWN_OUT || !withdrawn);
-    f->unserved = (uint8_t)(fate == OWN_IN ? 0 : f->unserved + (f->unserved < UINT8_MAX));
+    f->unserved = fate == OWN_IN ? 0 : f->unserved + 1;
     if (counts) {
         double usual = norm_of(x, n) * r->weight;
         f->usual = (float)(f->usual > 0 ? (double)f->usual + (usual - (double)f->usual) / CARRY_MEMORY : usual);
@@ -234,7 +247,7 @@ static void settle(struct set *s, struct round *r, uint32_t fragment, bool withd
         keep_what_was_lost(s, r, fragment, tensor, x, residual, n);
     else if (fate == OWN_UNKNOWN)
         freeze(s, r, fragment, residual, n);
-    if (fate != OWN_IN && f->unserved > CARRY_PATIENCE)
+    if (fate != OWN_IN && f->unserved > patience(s))
         shed(c, residual, n, CARRY_DECAY);
     note(c, f, most_of(s, r, fragment), residual, n);
 }
@@ -279,6 +292,20 @@ void carry_retire(struct set *s, const struct round *r)
             }
 }
 
+void carry_keep(struct set *s, float *const *residual, uint32_t fragment, double weight, const void *const *send)
+{
+    uint32_t tensor, n;
+    uint64_t offset;
+    layout_locate(&s->layout, fragment, &tensor, &offset, &n);
+    const float *x = (const float *)send[tensor] + offset;
+    if (!residual || !layout_additive(&s->layout, tensor) || !reduce_finite(x, n))
+        return;
+    for (uint32_t i = 0; i < n; i++)
+        residual[tensor][offset + i] += (float)((double)x[i] * weight);
+    if (s->carry.of)
+        note(&s->carry, &s->carry.of[fragment], most_of_all(s), residual[tensor] + offset, n);
+}
+
 void carry_alone(struct set *s, float *const *residual, uint32_t fragment, double weight,
                  void *const *result)
 {
@@ -292,7 +319,7 @@ void carry_alone(struct set *s, float *const *residual, uint32_t fragment, doubl
         out[i] = (float)((double)out[i] + (double)x[i] / weight);
     memset(x, 0, n * sizeof *x);
     if (s->carry.of)
-        note(&s->carry, &s->carry.of[fragment], CARRY_MOST, x, n);
+        note(&s->carry, &s->carry.of[fragment], most_of_all(s), x, n);
 }
 
 void carry_tell(const struct set *s, engine_residual *out)

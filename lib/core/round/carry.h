@@ -15,7 +15,8 @@
  *
  * Bounds (no residual may outgrow what it is added to): after CARRY_PATIENCE rounds without being in a commit
  * it decays, and its norm is at most CARRY_MOST times the running norm of the fragment's contributions, with a
- * codec that keeps a part of the elements as many times more as it keeps fewer.
+ * codec that keeps a part of the elements as many times more as it keeps fewer.  Where a quorum leaves contributions
+ * out on purpose both are twice the rounds that may pass so, max_async.
  * Error feedback: Seide et al. 2014, Karimireddy et al. (arXiv 1901.09847). */
 #ifndef ROUND_CARRY_H
 #define ROUND_CARRY_H
@@ -38,7 +39,7 @@ struct kept { /* of a fragment, in one round */
 struct carried { /* of a fragment */
     struct kept *kept;
     float usual, norm; /* of contributions without the residual; of the residual */
-    uint8_t unserved;  /* rounds in a row */
+    uint32_t unserved; /* rounds in a row */
 };
 
 /* Zero-filled: nothing is carried. */

@@ -113,9 +113,11 @@ static void withhold(const struct set *s, struct round *r)
 
 /* Of those in the group; for those that are missing see apart.c.  Less of them than was asked for,
  * or nothing of the others where there are some. */
-static bool covers_little(const struct round *r)
+static bool covers_little(const struct set *s, const struct round *r)
 {
-    uint32_t n = r->edges ? r->expected : group_contributors(&r->group);
+    uint32_t n = r->edges ? r->expected : group_contributors(&r->group), own = r->lane[r->self].share;
+    if (n > 1 && !r->edges && quorum_leaves_out(s)) /* few contributors are no sign: it is the owners that must be heard */
+        return r->filled < own + (r->wanted - own + 1) / 2;
     double present = r->covered * r->expected;
     return n > 1 && (present < r->least_coverage * n || present < 1.01);
 }
@@ -197,7 +199,7 @@ static void judge(struct set *s, struct round *r, const struct env *e, bool ok)
     if (r->behind)
         collect_drop(&s->collect); /* it is a step behind now */
     r->collected = joins && ok && !r->behind ? collect_round(s, r, e, whole, &news) : whole && !joins;
-    r->little = joins ? !news : covers_little(r);
+    r->little = joins ? !news : covers_little(s, r);
     if (ok && s->apart.isolated && r->little)
         withhold(s, r);
 }

@@ -4,6 +4,8 @@
 #include "round/round.h"
 #include <stdlib.h>
 
+#define FOLLOW_MAX 64 /* rounds for a trainer that does not come */
+
 void late_drop(struct late *l)
 {
     free(l->sum);
@@ -59,11 +61,20 @@ void late_note_hole(const struct set *s, struct round *r, uint32_t fragment)
         r->lane[r->owner_of_run[fragment / RUN_FRAGMENTS]].holes++;
 }
 
+uint64_t late_known(const struct set *s)
+{
+    const struct late *l = &s->late;
+    return l->lineage == s->lineage && l->followed > s->own_round ? l->followed : s->own_round;
+}
+
 void late_skip(struct set *s, const struct env *e, uint64_t next, sleet_time now)
 {
-    if (!late_serves(&s->layout) || !s->own_round || !s->established || next > s->own_round + e->config->window + 1)
+    uint64_t known = late_known(s);
+    if (!late_serves(&s->layout) || !s->own_round || !s->established || next > known + e->config->window + 1)
         return;
-    for (uint64_t number = s->own_round + 1; number < next; number++) {
+    for (uint64_t number = known + 1; number < next; number++) {
+        s->late.followed = number;
+        s->late.lineage = s->lineage;
         struct round *r = set_pin(s, e, number, now);
         if (!r || r->joined)
             continue;
@@ -77,6 +88,15 @@ void late_skip(struct set *s, const struct env *e, uint64_t next, sleet_time now
         }
         late_own(s, r);
     }
+}
+
+void late_follow(struct set *s, const struct env *e, sleet_time now)
+{
+    if (!s->attached || !quorum_leaves_out(s) || s->open || s->waiting || s->alone.active)
+        return;
+    uint64_t next = set_others(s, e).second;
+    if (next <= s->own_round + FOLLOW_MAX)
+        late_skip(s, e, next, now);
 }
 
 bool late_wants(const struct set *s, const struct round *r, const struct env *e, uint32_t rank)

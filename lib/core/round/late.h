@@ -4,7 +4,8 @@
  * round are asked for until it leaves the window, and a commit that comes is added to the result of
  * the next round that closes.  Replicas differ by what is on its way: p / (1 - p) of one update's
  * variance, where without it their distance grows with each round.  Rounds that the node has skipped are such
- * rounds too: all of them is late.
+ * rounds too: all of them is late.  Where a quorum leaves a slow trainer behind its node does not wait for the
+ * next start: it asks while the others serve, and what comes adds up.
  *
  * Invariant: a commit is in the node's results once: in that of its round, or as a correction. */
 #ifndef ROUND_LATE_H
@@ -17,6 +18,7 @@ struct late {
     uint32_t n;    /* of them */
     uint64_t turn; /* of the rotated ones, see rotated.c */
     uint32_t next; /* fragment that late_fold() goes on with */
+    uint64_t followed, lineage; /* newest round that was skipped so, and whose rounds those are */
 };
 
 void late_drop(struct late *);

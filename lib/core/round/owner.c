@@ -319,14 +319,16 @@ static uint64_t needed(const struct set *s, const struct round *r, const struct 
         if (!g->contributes)
             continue;
         if ((int)i == r->self) {
-            if (s->attached && s->own_round + e->config->absent_rounds >= r->number)
+            if (s->attached && (s->own_round + e->config->absent_rounds >= r->number ||
+                                quorum_calls(s, r, &e->members[g->slot].sets[s->handle], s->own_round)))
                 need |= BIT(i);
             continue;
         }
         const struct member *m = &e->members[g->slot];
         if (m->alive && m->boot_id == g->boot_id && counts_on_us(s, r, i) &&
             m->sets[s->handle].attached && !m->sets[s->handle].parked &&
-            set_takes_part_lately(s, e, m, r->number))
+            (set_takes_part_lately(s, e, m, r->number) ||
+             quorum_calls(s, r, &m->sets[s->handle], m->sets[s->handle].round)))
             need |= BIT(i);
     }
     return need;
@@ -337,14 +339,6 @@ static bool spent(const struct set *s, const struct round *r, const struct env *
 {
     const struct member_set *ms = &e->members[r->group.members[rank].slot].sets[s->handle];
     return (int)rank != r->self && member_open_round(ms) > r->number;
-}
-
-static uint32_t quorum_of(const struct round *r, uint64_t need)
-{
-    uint32_t n = (uint32_t)__builtin_popcountll(need);
-    if (r->quorum == SLEET_QUORUM_MAJORITY)
-        return r->group.n / 2 + 1;
-    return r->quorum == SLEET_QUORUM_ALL || r->quorum > n ? n : r->quorum;
 }
 
 static sleet_duration grace(const struct round *r, const struct env *e)
@@ -370,9 +364,9 @@ sleet_time owner_deadline(const struct set *s, const struct round *r)
         return (sleet_time){0};
     if (o->final || time_is_never(o->first_seen))
         return TIME_NEVER;
-    return time_min(o->grace_at, time_is_never(o->until)
-                                     ? time_add(o->first_seen, wait_budget(s, r))
-                                     : o->until);
+    return time_min(time_min(o->grace_at, o->turn_at), time_is_never(o->until)
+                                                           ? time_add(o->first_seen, wait_budget(s, r))
+                                                           : o->until);
 }
 
 void owner_check(struct set *s, struct round *r, const struct env *e, sleet_time now)
@@ -409,16 +403,17 @@ void owner_check(struct set *s, struct round *r, const struct env *e, sleet_time
         o->first_seen = now;
     sleet_duration waited = time_since(now, o->first_seen);
     if ((full & o->need) == o->need) {
-        if (round_scatters(r))
+        if (round_scatters(r) && !quorum_is_synchronous(s, r))
             budget_add(&s->budget, waited, false);
         finish(s, r, e);
         return;
     }
-    bool enough = (uint32_t)__builtin_popcountll(over & o->need) >= quorum_of(r, o->need);
+    bool enough = quorum_is_in(s, r, over, now);
     if (enough && time_is_never(o->grace_at))
         o->grace_at = time_add(now, grace(r, e));
     if (!time_before(now, o->grace_at)) {
-        budget_add(&s->budget, waited, false);
+        if (!quorum_is_synchronous(s, r))
+            budget_add(&s->budget, waited, false);
         finish(s, r, e);
         return;
     }
@@ -426,6 +421,7 @@ void owner_check(struct set *s, struct round *r, const struct env *e, sleet_time
         return;
     bool slept = !time_is_never(o->until) && time_since(now, o->until) > wait_budget(s, r) + MS(500);
     wait_note_cut(s, r, e, o->need & ~over);
+    quorum_give_up(s, r, e, o->need & ~over);
     budget_add(&s->budget, 0, true);
     if (slept) {
         o->final = o->discarded = true;

@@ -77,7 +77,7 @@ struct round *round_new(const struct layout *l, const struct plan *p, int self, 
     if (!o->acc || !o->wsum || !o->mask || !o->order)
         goto fail;
     o->final = r->lane[self].share == 0;
-    o->first_seen = o->grace_at = o->until = TIME_NEVER;
+    o->first_seen = o->grace_at = o->until = o->turn_at = TIME_NEVER;
     for (uint32_t i = 0; i < g->n; i++) {
         r->lane[i].summary_at = TIME_NEVER;
         r->lane[i].gather_sent_at = now;

@@ -56,6 +56,7 @@ struct owner_side {
     bool finishing, final, discarded;
     sleet_time first_seen, grace_at; /* TIME_NEVER when unset */
     sleet_time until;                /* as now known it waits until then; likewise */
+    sleet_time turn_at;              /* others may close the round from then on; likewise, see quorum.c */
     uint64_t need, over;             /* ranks waited for; ranks that said END */
 };
 
@@ -128,7 +129,7 @@ struct round {
     uint32_t wound_up; /* fragments done with while closing */
     double weight, least_coverage;
     double keep; /* the least of all lanes */
-    uint32_t quorum, expected, flags;
+    uint32_t expected, flags;
     sleet_time started, deadline;
     uint64_t skipped;
     const void **send;
@@ -421,6 +422,23 @@ void wait_note_cut(struct set *, const struct round *, const struct env *, uint6
 /* and when they come, the budget learns how long it would have taken. */
 void wait_learn(struct set *, const struct round *, const struct env *, sleet_time now);
 
+/* ---- quorum.c: when an owner starts closing */
+/* May contributions be left out on purpose? */
+bool quorum_leaves_out(const struct set *);
+/* Rounds in a row that may close without a member's. */
+uint32_t quorum_max_async(const struct set *);
+/* Is it a round that waits for all in spite of the quorum? */
+bool quorum_is_synchronous(const struct set *, const struct round *);
+/* Such a one waits for a member whose trainer was last in round `newest`, as long ago as that may be; */
+bool quorum_calls(const struct set *, const struct round *, const struct member_set *, uint64_t newest);
+/* but not for those, any longer or again. */
+void quorum_give_up(const struct set *, const struct round *, const struct env *, uint64_t missing);
+/* Those that the round waits for before it closes are in `over`, the ranks that have nothing more to give;
+ * own.turn_at says when time alone may make it so. */
+bool quorum_is_in(const struct set *, struct round *, uint64_t over, sleet_time now);
+/* How long they are waited for at most. */
+sleet_duration quorum_wait(const struct set *, const struct round *);
+
 /* ---- clip.c: see clip.h */
 /* Judge a contribution of n finite elements.  True: it is held back, and is not to be added. */
 bool clip_suspects(struct set *, struct round *, const struct env *, uint32_t number, uint32_t rank,
@@ -499,6 +517,9 @@ void carry_coded(struct set *, const struct round *, uint32_t fragment, const fl
 void carry_decide(struct set *, const struct round *, uint32_t fragment, bool in);
 /* The round leaves the window: what it has not decided returns. */
 void carry_retire(struct set *, const struct round *);
+/* Ahead of all others, in no round: the values go into the residual. */
+void carry_keep(struct set *, float *const *residual, uint32_t fragment, double weight,
+                const void *const *send);
 /* Alone in the job: the residual goes into the result, which holds the node's own values. */
 void carry_alone(struct set *, float *const *residual, uint32_t fragment, double weight,
                  void *const *result);
@@ -509,6 +530,10 @@ void carry_tell(const struct set *, engine_residual *);
 void late_note_hole(const struct set *, struct round *, uint32_t fragment);
 /* The node joins round `next`: what was decided in those between its last one and that is late for it. */
 void late_skip(struct set *, const struct env *, uint64_t next, sleet_time now);
+/* The trainer computes: so with the rounds that it will not join any more. */
+void late_follow(struct set *, const struct env *, sleet_time now);
+/* The newest round of which the node has joined or skipped all. */
+uint64_t late_known(const struct set *);
 /* Is the member still to be asked for commits of the closed round, and for which? */
 bool late_wants(const struct set *, const struct round *, const struct env *, uint32_t rank);
 bool late_is_hole(const struct set *, const struct round *, uint32_t fragment);

@@ -128,6 +128,7 @@ void set_expire(struct set *s, const struct env *e, sleet_time now)
     set_look(s, e, now);
     if (s->waiting)
         set_retry_start(s, e, now);
+    late_follow(s, e, now);
     if (r && !r->closing && !r->prepared) {
         r->quiet_until = (sleet_time){0};
         rotated_forward(s, r);

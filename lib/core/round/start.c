@@ -27,6 +27,8 @@ static void go_on_alone(struct set *s, const struct env *e, sleet_time now)
         set_fill_fragment(s, f, s->alone.round != 0, s->pending.send, s->pending.result);
         if (s->alone.round)
             carry_alone(s, s->pending.residual, f, weight, s->pending.result);
+        else if (s->alone.flags & SLEET_ALONE)
+            carry_keep(s, s->pending.residual, f, weight, s->pending.send);
     }
     if (s->alone.next < s->layout.fragments ||
         (s->alone.round && !late_fold(s, s->pending.result, NULL, &s->alone.corrected)))
@@ -117,11 +119,10 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
     s->pending.result = NULL;
     s->waiting = false;
     r->weight = o->weight > 0 ? (float)o->weight : 1;
-    r->least_coverage = o->least_coverage > 0 ? o->least_coverage : 0.5;
+    r->least_coverage = o->least_coverage > 0 ? o->least_coverage : quorum_leaves_out(s) ? 0 : 0.5;
     e->members[0].sets[s->handle].gave = (float)r->weight;
     links_choose(r, e, o);
     carry_begin(s, r);
-    r->quorum = o->quorum;
     r->exact |= o->exact != 0;
     r->quiet_until = (sleet_time){0};
     r->started = s->pending.at;
@@ -206,7 +207,7 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
     set_isolated_joins(s, e);
     establish(s, e, now);
     o = set_others(s, e);
-    uint64_t number = s->own_round + 1 > o.second ? s->own_round + 1 : o.second;
+    uint64_t number = late_known(s) + 1 > o.second ? late_known(s) + 1 : o.second;
     bool late = !time_before(now, set_pending_deadline(s));
     number = waited_for(s, e, number);
     if (!s->layout.elements) {
@@ -287,7 +288,7 @@ int set_start(struct set *s, const struct env *e, const engine_start_args *a, sl
     s->pending.at = now;
     s->waiting = true;
     set_change_over(s, e);
-    if (s->own_round && set_job_round(s, e) > s->own_round + e->config->window)
+    if (s->own_round && set_job_round(s, e) > late_known(s) + e->config->window)
         s->established = false; /* away too long: take the others' model */
     set_retry_start(s, e, now);
     return SLEET_OK;

@@ -16,7 +16,7 @@ static struct member_set *said_by(const struct set *s, const struct round *r, co
 sleet_duration wait_budget(const struct set *s, const struct round *r)
 {
     if (!r->exact)
-        return budget_now(&s->budget);
+        return quorum_wait(s, r);
     sleet_duration own = r->joined ? time_since(r->deadline, r->started) : 0;
     return own > s->budget.max ? own : s->budget.max;
 }
