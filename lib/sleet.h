@@ -275,7 +275,7 @@ SLEET_API int sleet_owned(const sleet_set *set, uint32_t index, sleet_range *out
 /* ---- rounds ------------------------------------------------------------ */
 
 /* Any other number is a count.  Majority: one node, drawn anew in each round and alike by all, which half of
- * the others are ahead of on the average; when its time is over the next one. */
+ * the others are ahead of on the average; when its time is over the next one.  For strategies with owners. */
 #define SLEET_QUORUM_ALL 0u
 #define SLEET_QUORUM_MAJORITY 0xffffffffu
 #define SLEET_QUORUM_SOLO 1u

@@ -279,6 +279,17 @@ static uint32_t initiator(const struct loop *loop, uint64_t round)
     return node;
 }
 
+/* Where there are no owners there is nobody to keep one. */
+static void neighbours_have_no_quorum(void)
+{
+    struct sim_config config = {.nodes = 2, .seed = test_seed(), .kind = {.strategy = SLEET_RING}};
+    cluster *c = cluster_new(&config, (const uint64_t[]){ELEMENTS}, 1);
+    REQUIRE(c);
+    CHECK_EQ(cluster_start(c, 0, &(sleet_round_options){.quorum = SLEET_QUORUM_SOLO}), SLEET_EINVAL);
+    CHECK_EQ(cluster_start(c, 0, NULL), SLEET_OK);
+    cluster_free(c);
+}
+
 /* It does not come, since its trainer hangs or the node is dead: when its time is over the next one closes the round.
  * What the dead node owned the others miss for as long as it takes to see that it is silent. */
 static void the_next_one_starts_in_its_place(void)
@@ -318,6 +329,7 @@ TEST_SUITE(quorum) = {
     TEST(how_many_contribute),
     TEST(nothing_is_thrown_away),
     TEST(nobody_is_left_out_for_long),
+    TEST(neighbours_have_no_quorum),
     TEST(the_next_one_starts_in_its_place),
     TEST_END,
 };

@@ -272,7 +272,8 @@ int set_start(struct set *s, const struct env *e, const engine_start_args *a, sl
 {
     const sleet_round_options *o = &a->options;
     if (o->deadline_ns < 0 || o->deadline_ns > SEC(3600) || !(o->weight >= 0 && o->weight < 1e30) ||
-        !(o->least_coverage >= 0 && o->least_coverage <= 1) || !(o->keep >= 0 && o->keep <= 1))
+        !(o->least_coverage >= 0 && o->least_coverage <= 1) || !(o->keep >= 0 && o->keep <= 1) ||
+        (o->quorum != SLEET_QUORUM_ALL && strategy_by_id((int)s->layout.kind.strategy)->edges))
         return SLEET_EINVAL;
     if (!s->attached)
         return SLEET_ESTATE;
