@@ -54,6 +54,11 @@ names=(
     "a budget may be shorter than the round trip, and silence is not waited out"
     "the odd one blames the others"
     "drift is never seen"
+    "a slow trainer's node closes for all only"
+    "whoever comes first closes a majority's round"
+    "results of rounds that pass meanwhile are not asked for"
+    "what a node hands over ahead of all others is lost"
+    "with a quorum nobody is ever waited for"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -76,6 +81,7 @@ plant() { # FILE TEXT OTHER
 
 fault() { # NUMBER
     local owner=lib/core/round/owner.c clip=lib/core/round/clip.c feedback=lib/core/round/feedback.c
+    local quorum=lib/core/round/quorum.c
     case $1 in
     1) plant $owner '    if (o->mask[number] & BIT(rank))' \
         '    if (rank == 1 || (o->mask[number] & BIT(rank)))' &&
@@ -130,6 +136,12 @@ fault() { # NUMBER
         plant lib/core/round/wait.c '#define UNHEARD_MAX MS(500)' '#define UNHEARD_MAX MS(0)' ;;
     32) plant lib/core/round/drift.c '    return n >= 2 && 2 * off > n;' '    return n >= 64 && 2 * off > n;' ;;
     33) plant lib/core/round/drift.c '    if (a->digest == b->digest || norm <= 0)' '    if (a->digest != b->digest || norm <= 0)' ;;
+    34) plant $quorum 'SLEET_QUORUM_ALL : s->pending.options.quorum' \
+        'SLEET_QUORUM_ALL : r->joined ? s->pending.options.quorum : SLEET_QUORUM_ALL' ;;
+    35) plant $quorum '(initiators(s, r, now) & over) != 0' 'initiators(s, r, now) && over' ;;
+    36) plant lib/core/round/set.c '    late_follow(s, e, now);' '' ;;
+    37) plant lib/core/round/start.c 'carry_keep(s, s->pending.residual, f, weight, s->pending.send)' '(void)weight' ;;
+    38) plant $quorum 'return quorum_leaves_out(s) && r->number' 'return false && r->number' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }

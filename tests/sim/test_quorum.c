@@ -107,9 +107,10 @@ static void reported(cluster *c, uint32_t node, void *arg)
     go_on(loop, node);
 }
 
-static struct loop *begin(enum pace pace, uint32_t quorum, uint32_t max_async)
+/* `state`: the last tensor is refreshed beside the gradients. */
+static struct loop *begin_with(bool state, enum pace pace, uint32_t quorum, uint32_t max_async)
 {
-    struct sim_config config = {.nodes = NODES, .seed = test_seed(), .link = LAN,
+    struct sim_config config = {.nodes = NODES, .seed = test_seed(), .link = LAN, .state_tensors = state,
                                 .kind = {.payload = SLEET_GRADIENT, .estimator = SLEET_CARRY}};
     uint64_t counts[TENSORS];
     struct loop *loop = calloc(1, sizeof *loop);
@@ -134,6 +135,11 @@ static struct loop *begin(enum pace pace, uint32_t quorum, uint32_t max_async)
     for (uint32_t i = 0; i < NODES; i++)
         go_on(loop, i);
     return loop;
+}
+
+static struct loop *begin(enum pace pace, uint32_t quorum, uint32_t max_async)
+{
+    return begin_with(false, pace, quorum, max_async);
 }
 
 static void finish(struct loop *loop)
@@ -231,17 +237,19 @@ static void nothing_is_thrown_away(void)
     const struct {
         enum pace pace;
         uint32_t quorum;
-    } cases[] = {{UNIFORM, SLEET_QUORUM_SOLO}, {UNIFORM, SLEET_QUORUM_MAJORITY}, {ROTATING, SLEET_QUORUM_SOLO},
-                 {ROTATING, SLEET_QUORUM_MAJORITY}, {ONE_SLOW, SLEET_QUORUM_SOLO}, {ONE_SLOW, 4}};
+        bool state;
+    } cases[] = {{UNIFORM, SLEET_QUORUM_SOLO, false}, {UNIFORM, SLEET_QUORUM_MAJORITY, false},
+                 {ROTATING, SLEET_QUORUM_SOLO, false}, {ROTATING, SLEET_QUORUM_MAJORITY, true},
+                 {ONE_SLOW, SLEET_QUORUM_SOLO, true}, {ONE_SLOW, 4, false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct loop *loop = begin(cases[i].pace, cases[i].quorum, 0);
+        struct loop *loop = begin_with(cases[i].state, cases[i].pace, cases[i].quorum, 0);
         REQUIRE(loop);
         run_on(loop, test_repeats(80));
         double left = carried(loop);
         settle(loop);
         bool ok = true;
         for (uint32_t node = 0; node < NODES; node++)
-            for (uint32_t k = 0; k < ALL; k++)
+            for (uint32_t k = 0; k < ALL - ELEMENTS; k++)
                 ok &= fabs(loop->sum[node][k] * NODES - (double)loop->steps) < 1e-6;
         if (!CHECK(ok))
             for (uint32_t node = 0; node < NODES; node++)
