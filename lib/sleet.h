@@ -131,7 +131,8 @@ typedef enum sleet_payload {
     X(SLEET_ONE_PEER, 2, "one-peer", "")                                                    \
     X(SLEET_EXPONENTIAL, 3, "exponential", "")                                              \
     X(SLEET_RING, 4, "ring", "")                                                            \
-    X(SLEET_PAIRS, 5, "pairs", "")
+    X(SLEET_PAIRS, 5, "pairs", "")                                                          \
+    X(SLEET_MOSHPIT, 6, "moshpit", "M,D") /* groups of M at most, 2 to 32; a pass is D rounds at least */
 
 /* How values become bytes on the way.  X(name, value, text); docs/protocol.md, "Codecs". */
 #define SLEET_CODEC_MAP(X)                                                                  \

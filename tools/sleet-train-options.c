@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define STRATEGY_NAME(name, value, text, numbers) " " text
 /* X(id, name, argument or NULL, help) */
 #define OPTION_MAP(X)                                                                       \
     X(O_RECIPE, "recipe", "NAME", "options of a recipe; those given beside it win; list: what there is") \
@@ -38,7 +39,7 @@
     X(O_OUTER_LR, "outer-lr", "X", "(0.7)")                                                 \
     X(O_OUTER_MOMENTUM, "outer-momentum", "X", "(0.9)")                                     \
     X(O_ESTIMATOR, "estimator", "E", "gradient: ratio, expected or carry (ratio)")          \
-    X(O_STRATEGY, "strategy", "NAME[:A[,B]]", "who averages with whom: rps, one-peer, exponential, ring, pairs (rps)") \
+    X(O_STRATEGY, "strategy", "NAME[:A[,B]]", "who averages with whom (rps):" SLEET_STRATEGY_MAP(STRATEGY_NAME)) \
     X(O_CODEC, "codec", "C", "how gradient or model travels: f32, bf16, i8, rot1 ... (f32)") \
     X(O_KEEP, "keep", "P", "topk: share of the elements that travel (0.01)")                \
     X(O_EF, "ef", "E", "gradient: error feedback, none, plain or step-ahead (none)")        \

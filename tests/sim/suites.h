@@ -36,6 +36,7 @@
     X(rps) \
     X(session) \
     X(strangers) \
+    X(strategies) \
     X(swim) \
     X(state) \
     X(trace)

@@ -65,11 +65,42 @@ static void rps_takes_the_view(void)
 }
 
 #define NODES_MAX 16
+/* Row i of a group whose members have one result. */
+static bool owner_row(const struct plan *plan, const struct group *view, uint32_t i, double *w)
+{
+    const struct group *g = &plan[i].group;
+    uint32_t givers = 0;
+    bool agree = true;
+    for (uint32_t k = 0; k < g->n; k++)
+        givers += g->members[k].contributes;
+    for (uint32_t k = 0; k < g->n; k++) {
+        uint32_t j = (uint32_t)group_rank(view, g->members[k].node_id);
+        w[j] = g->members[k].contributes ? 1.0 / givers : 0;
+        agree &= plan[j].group.hash == g->hash;
+    }
+    return agree;
+}
+
+static bool edge_row(const struct plan *plan, const struct group *view, uint32_t i, double *w)
+{
+    bool agree = true;
+    w[i] = 1;
+    for (uint32_t k = 0; k < plan[i].group.n; k++) {
+        uint32_t j = (uint32_t)group_rank(view, plan[i].group.members[k].node_id);
+        int back = group_rank(&plan[j].group, view->members[i].node_id);
+        const struct edge *e = &plan[i].edge[k];
+        w[j] += e->weight;
+        w[i] -= e->weight;
+        agree &= back >= 0 && plan[j].edge[back].in == e->out && plan[j].edge[back].out == e->in;
+        agree &= !plan[i].atomic || !plan[i].edge[k].in || plan[j].edge[back].weight == e->weight;
+    }
+    return agree;
+}
+
 /* The matrix of a round among n nodes of which the first so many contribute: w[i][j] is what i takes of j. */
-static void weights(const struct strategy *s, uint32_t n, uint32_t contribute, uint64_t round,
+static void weights(const struct strategy *s, const uint16_t numbers[2], uint32_t n, uint32_t contribute, uint64_t round,
                     double w[NODES_MAX][NODES_MAX])
 {
-    const uint16_t numbers[2] = {0};
     static struct plan plan[NODES_MAX];
     struct group view;
     bool agree = true;
@@ -80,18 +111,8 @@ static void weights(const struct strategy *s, uint32_t n, uint32_t contribute, u
         view.members[i].contributes = i < contribute;
     for (uint32_t i = 0; i < n; i++)
         CHECK(strategy_plan(s, numbers, view.members, n, view.members[i].node_id, round, &plan[i]));
-    for (uint32_t i = 0; i < n; i++) {
-        w[i][i] = 1;
-        for (uint32_t k = 0; k < plan[i].group.n; k++) {
-            uint32_t j = (uint32_t)group_rank(&view, plan[i].group.members[k].node_id);
-            int back = group_rank(&plan[j].group, view.members[i].node_id);
-            const struct edge *e = &plan[i].edge[k];
-            w[i][j] += e->weight;
-            w[i][i] -= e->weight;
-            agree &= back >= 0 && plan[j].edge[back].in == e->out && plan[j].edge[back].out == e->in;
-            agree &= !plan[i].atomic || !plan[i].edge[k].in || plan[j].edge[back].weight == e->weight;
-        }
-    }
+    for (uint32_t i = 0; i < n; i++)
+        agree &= (plan[i].edges ? edge_row : owner_row)(plan, &view, i, w[i]);
     CHECK(agree);
 }
 
@@ -110,57 +131,115 @@ static bool doubly_stochastic(double w[NODES_MAX][NODES_MAX], uint32_t n)
     return ok;
 }
 
-/* Of every strategy with edges, for each number of nodes: what one sends the other expects, and the mean
- * of all stays what it is. */
-static void edges_keep_the_mean(void)
+static const uint16_t usual[2] = {0};
+
+/* Of every strategy, for each number of nodes: what one sends the other expects, all of a group know it alike, and
+ * the mean of all stays what it is. */
+static void all_keep_the_mean(void)
 {
+    static const uint16_t numbers[][2] = {{0}, {2, 1}, {3, 2}, {4, 3}};
     static double w[NODES_MAX][NODES_MAX];
     for (int id = 1; strategy_by_id(id); id++)
-        for (uint32_t n = 1; strategy_by_id(id)->edges && n <= NODES_MAX; n++)
-            for (uint64_t round = 1; round <= 8; round++) {
-                weights(strategy_by_id(id), n, n, round, w);
-                CHECK(doubly_stochastic(w, n));
-            }
+        for (uint32_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++)
+            for (uint32_t n = 1; n <= NODES_MAX; n++)
+                for (uint64_t round = 1; round <= 8; round++) {
+                    weights(strategy_by_id(id), numbers[k], n, n, round, w);
+                    CHECK(doubly_stochastic(w, n));
+                }
+}
+
+/* What is left of the variance among n nodes of random values after so many rounds from `round` on: the
+ * squares of (product of the matrices - mean). */
+static double left_after(const struct strategy *s, const uint16_t numbers[2], uint32_t n, uint64_t round, uint32_t rounds)
+{
+    static double w[NODES_MAX][NODES_MAX], x[NODES_MAX][NODES_MAX], y[NODES_MAX][NODES_MAX];
+    double sum = 0;
+    memset(x, 0, sizeof x);
+    for (uint32_t i = 0; i < n; i++)
+        x[i][i] = 1;
+    for (uint64_t r = round; r < round + rounds; r++) {
+        weights(s, numbers, n, n, r, w);
+        memset(y, 0, sizeof y);
+        for (uint32_t i = 0; i < n; i++)
+            for (uint32_t j = 0; j < n; j++)
+                for (uint32_t k = 0; k < n; k++)
+                    y[i][j] += w[i][k] * x[k][j];
+        memcpy(x, y, sizeof x);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < n; j++)
+            sum += pow(x[i][j] - 1.0 / n, 2);
+    return sum / (n - 1);
+}
+
+struct left {
+    uint32_t n;
+    uint16_t numbers[2];
+    uint32_t rounds;
+    double ratio, within; /* 0: exact */
+};
+
+static void check_left(const struct strategy *s, const struct left *t, size_t rows)
+{
+    for (size_t i = 0; i < rows; i++) {
+        double left = left_after(s, t[i].numbers, t[i].n, 12, t[i].rounds);
+        bool right = left <= t[i].ratio * t[i].within + 1e-12 && left * t[i].within >= t[i].ratio;
+        if (!CHECK(right))
+            printf("%u nodes, %u rounds: %.3g\n", t[i].n, t[i].rounds, left);
+    }
 }
 
 /* The product of tau rounds is the mean, from any round on; and only of powers of two. */
 static void one_peer_is_exact_of_powers_of_two(void)
 {
-    static double w[NODES_MAX][NODES_MAX];
     for (uint32_t n = 2; n <= NODES_MAX; n++) {
-        double x[NODES_MAX] = {1}, y[NODES_MAX], far = 0;
         uint32_t tau = 0;
         while ((1u << tau) < n)
             tau++;
-        for (uint64_t round = 11; round < 11 + tau; round++) {
-            weights(&strategy_one_peer, n, n, round, w);
-            for (uint32_t i = 0; i < n; i++) {
-                y[i] = 0;
-                for (uint32_t j = 0; j < n; j++)
-                    y[i] += w[i][j] * x[j];
-            }
-            memcpy(x, y, sizeof x);
-        }
-        for (uint32_t i = 0; i < n; i++)
-            far = fmax(far, fabs(x[i] - 1.0 / n));
-        CHECK((far < 1e-12) == ((n & (n - 1)) == 0));
+        CHECK((left_after(&strategy_one_peer, usual, n, 11, tau) < 1e-12) == ((n & (n - 1)) == 0));
     }
 }
 
-/* A joiner takes all of one contributor's values and gives none; the others do as if it were not there. */
-static void joiners_take_from_one(void)
+/* Of the exponential graphs, and a ring for comparison. */
+static void exponential_mixes(void)
+{
+    static const struct left one_peer[] = {
+        {4, {0}, 1, 0.33, 1.05}, {8, {0}, 1, 0.43, 1.05}, {8, {0}, 2, 0.14, 1.05}, {16, {0}, 2, 0.2, 1.05},
+        {16, {0}, 3, 6.6e-2, 1.05}, {6, {0}, 3, 2.5e-2, 1.2}, {6, {0}, 6, 9.6e-4, 1.2}, {12, {0}, 8, 3.8e-4, 1.2}};
+    static const struct left all[] = {
+        {8, {0}, 1, 0.14, 1.05}, {8, {0}, 4, 1.2e-3, 1.05}, {16, {0}, 4, 2.5e-3, 1.05}, {16, {0}, 8, 2.5e-5, 1.1}};
+    static const struct left ring[] = {{16, {0}, 1, 0.29, 1.05}, {16, {0}, 12, 3.9e-2, 1.05}};
+    check_left(&strategy_one_peer, one_peer, sizeof one_peer / sizeof one_peer[0]);
+    check_left(&strategy_exponential, all, sizeof all / sizeof all[0]);
+    check_left(&strategy_ring, ring, sizeof ring / sizeof ring[0]);
+}
+
+static void moshpit_mixes(void)
+{
+    static const struct left t[] = {
+        {16, {4, 2}, 1, 0.2, 1.05}, {16, {4, 2}, 2, 0, 1}, {8, {2, 3}, 1, 0.43, 1.05}, {8, {2, 3}, 2, 0.14, 1.05},
+        {8, {2, 3}, 3, 0, 1}, {9, {3, 2}, 2, 0, 1}, {12, {4, 2}, 1, 0.27, 1.05}, {12, {4, 2}, 2, 0, 1},
+        {15, {4, 2}, 1, 0.22, 1.05}, {15, {4, 2}, 2, 4.5e-3, 1.1}, {15, {4, 2}, 3, 2.8e-4, 1.1}, {15, {4, 2}, 4, 1.8e-5, 1.1},
+        {15, {4, 2}, 6, 7e-8, 1.1}, {4, {0}, 1, 0, 1}, {3, {0}, 1, 0, 1}, {2, {0}, 1, 0, 1}, {8, {0}, 2, 0, 1}, {12, {3}, 3, 0, 1}};
+    check_left(&strategy_moshpit, t, sizeof t / sizeof t[0]);
+}
+
+/* A joiner takes all of one contributor's values, or the result of its group, and gives none; the others do as
+ * if it were not there. */
+static void joiners_only_take(void)
 {
     static double w[NODES_MAX][NODES_MAX], without[NODES_MAX][NODES_MAX];
     for (int id = 2; strategy_by_id(id); id++) {
-        if (!strategy_by_id(id)->edges)
-            continue;
-        weights(strategy_by_id(id), 9, 7, 5, w);
-        weights(strategy_by_id(id), 7, 7, 5, without);
+        weights(strategy_by_id(id), usual, 9, 7, 5, w);
+        weights(strategy_by_id(id), usual, 7, 7, 5, without);
         for (uint32_t i = 0; i < 9; i++) {
-            double most = 0;
-            for (uint32_t j = 0; j < 9; j++)
-                most = fmax(most, i == j ? 0 : w[i][j]);
-            CHECK(i < 7 || (w[i][i] == 0 && most == 1));
+            double most = 0, sum = 0;
+            for (uint32_t j = 0; j < 7; j++) {
+                most = fmax(most, w[i][j]);
+                sum += w[i][j];
+            }
+            CHECK(fabs(sum - 1) < 1e-12);
+            CHECK(i < 7 || !strategy_by_id(id)->edges || most == 1);
             CHECK(i >= 7 || memcmp(w[i], without[i], sizeof w[i]) == 0);
         }
     }
@@ -264,6 +343,65 @@ static bool has(const struct group_member *cell, uint32_t n, int16_t slot)
     return false;
 }
 
+#define DIMENSIONS 5
+/* As in the paper: a member's key is its last places in groups, a group is all of one key. */
+struct keys {
+    uint32_t n, dimensions, size[DIMENSIONS], place[CROWD][DIMENSIONS];
+};
+
+static bool one_key(const struct keys *k, uint32_t a, uint32_t b, uint32_t along)
+{
+    for (uint32_t d = 0; d < k->dimensions; d++)
+        if (d != along && k->place[a][d] != k->place[b][d])
+            return false;
+    return true;
+}
+
+/* Spread evenly: all places but the first of the round to come. */
+static void first_keys(struct keys *k)
+{
+    for (uint32_t i = 0; i < k->n; i++)
+        for (uint32_t d = k->dimensions, rest = i; d-- > 0; rest /= k->size[d])
+            k->place[i][d] = d ? rest % k->size[d] : 0;
+}
+
+static bool groups_are_keys(struct keys *k, const uint16_t numbers[2], uint64_t round)
+{
+    static struct plan plan;
+    uint32_t along = (uint32_t)(round % k->dimensions), wrong = 0;
+    for (uint32_t i = 0; i < k->n; i++) {
+        wrong += !strategy_plan(&strategy_moshpit, numbers, crowd, k->n, crowd[i].node_id, round, &plan);
+        wrong += plan.group.n > k->size[along];
+        for (uint32_t j = 0; j < k->n; j++)
+            wrong += one_key(k, i, j, along) != (group_rank(&plan.group, crowd[j].node_id) >= 0);
+        for (uint32_t j = 0; i % 7 == 0 && j < plan.group.n; j++) /* all know it alike */
+            wrong += !one_key(k, i, (uint32_t)plan.group.members[j].slot, along);
+        k->place[i][along] = (uint32_t)group_rank(&plan.group, crowd[i].node_id);
+    }
+    return wrong == 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct group_member *x = a, *y = b;
+    return (x->node_id > y->node_id) - (x->node_id < y->node_id);
+}
+
+static void moshpit_groups_are_the_keys_of_the_paper(void)
+{
+    static struct keys all[] = {{15, 2, {4, 4}, {{0}}}, {20, 3, {2, 3, 4}, {{0}}}, {100, 4, {3, 3, 3, 4}, {{0}}},
+                                {CROWD, 5, {4, 4, 4, 4, 4}, {{0}}}};
+    fill_crowd(test_seed());
+    for (size_t c = 0; c < sizeof all / sizeof all[0]; c++) {
+        qsort(crowd, all[c].n, sizeof crowd[0], by_id);
+        for (uint32_t i = 0; i < all[c].n; i++)
+            crowd[i].slot = (int16_t)i;
+        first_keys(&all[c]);
+        for (uint64_t round = 0; round < 2 * all[c].dimensions; round++)
+            CHECK(groups_are_keys(&all[c], usual, 60 + round));
+    }
+}
+
 /* Everybody is in one cell, its members agree on it, and none is too large or tiny. */
 static void cells_part_the_view(void)
 {
@@ -331,9 +469,12 @@ TEST_SUITE(strategy) = {
     TEST(a_lost_member_changes_its_cell_only),
     TEST(seal_sorts_and_hashes),
     TEST(rps_takes_the_view),
-    TEST(edges_keep_the_mean),
+    TEST(all_keep_the_mean),
     TEST(one_peer_is_exact_of_powers_of_two),
-    TEST(joiners_take_from_one),
+    TEST(exponential_mixes),
+    TEST(moshpit_mixes),
+    TEST(moshpit_groups_are_the_keys_of_the_paper),
+    TEST(joiners_only_take),
     TEST(owners_follow_the_protocol),
     TEST(owners_are_balanced_and_move_with_the_round),
     TEST(a_lost_member_moves_only_its_runs),

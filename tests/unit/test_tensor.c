@@ -161,8 +161,8 @@ static void layout_hash_sees_kind_and_codec(void)
                                      KIND(SLEET_DELTA, 0, 0, 0), KIND(SLEET_GRADIENT, SLEET_EXPECTED, 0, 0),
                                      KIND(SLEET_GRADIENT, 0, SLEET_NONLINEAR, 0),
                                      KIND(SLEET_GRADIENT, SLEET_RATIO, 0, SLEET_REDUCE_SCATTER),
-                                     {.payload = SLEET_MODEL, .strategy = SLEET_PAIRS},
-                                     {.payload = SLEET_MODEL, .strategy = SLEET_PAIRS, .numbers = {3, 0}}};
+                                     {.payload = SLEET_MODEL, .strategy = SLEET_MOSHPIT},
+                                     {.payload = SLEET_MODEL, .strategy = SLEET_MOSHPIT, .numbers = {3, 0}}};
     uint32_t hash[8];
     struct layout l;
     for (int i = 0; i < 8; i++) {
@@ -197,7 +197,9 @@ static void kinds_that_do_not_go_together(void)
         KIND(SLEET_GRADIENT, SLEET_CARRY, SLEET_NONLINEAR, 0), KIND(SLEET_MODEL, 0, 0, SLEET_REDUCE_SCATTER),
         KIND(SLEET_DELTA, 0, 0, SLEET_ALL_GATHER), KIND((sleet_payload)0, 0, 0, 0),
         {.payload = SLEET_GRADIENT, .strategy = SLEET_ONE_PEER}, {.payload = SLEET_MODEL, .strategy = (sleet_strategy)99},
-        {.payload = SLEET_MODEL, .exchange = SLEET_ALL_GATHER, .strategy = SLEET_PAIRS}};
+        {.payload = SLEET_MODEL, .exchange = SLEET_ALL_GATHER, .strategy = SLEET_PAIRS},
+        {.payload = SLEET_MODEL, .strategy = SLEET_PAIRS, .numbers = {3}},
+        {.payload = SLEET_MODEL, .strategy = SLEET_MOSHPIT, .numbers = {33}}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct set_kind k = kind_resolved(wrong[i]);
         CHECK(kind_refuse(&k) != NULL);

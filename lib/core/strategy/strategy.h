@@ -58,7 +58,6 @@ struct strategy {
     sleet_strategy id;
     bool edges;
     bool joiners; /* it says itself where those belong that do not contribute yet */
-    uint8_t numbers; /* that it takes, at most */
     /* Fill the empty plan by plan_add(). */
     void (*plan)(const struct strategy_view *, struct plan *);
 };
@@ -70,7 +69,8 @@ struct edge *plan_add(struct plan *, const struct strategy_view *, uint32_t i);
 /* NULL for an unknown one. */
 const struct strategy *strategy_by_id(int id);
 
-extern const struct strategy strategy_rps, strategy_one_peer, strategy_exponential, strategy_ring, strategy_pairs;
+extern const struct strategy strategy_rps, strategy_one_peer, strategy_exponential, strategy_ring, strategy_pairs,
+    strategy_moshpit;
 
 /* Who averages with `self` in `round` by the strategy: out of `n` members of a view in ascending order of
  * node id, of whom some may not contribute yet.  Those are given to a contributor each, which they take

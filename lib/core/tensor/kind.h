@@ -113,6 +113,14 @@ static inline const char *kind_strategy_word(const struct set_kind *k, char out[
     return out;
 }
 
+/* How many numbers it takes. */
+static inline int kind_strategy_numbers(sleet_strategy strategy)
+{
+#define SLEET_X(name, value, text, numbers) strategy == (name) ? (int)sizeof numbers / 2: /* a letter each */
+    return SLEET_STRATEGY_MAP(SLEET_X) 0;
+#undef SLEET_X
+}
+
 /* NULL, or in one sentence what does not go together in a resolved kind. */
 static inline const char *kind_refuse(const struct set_kind *k)
 {
@@ -125,6 +133,11 @@ static inline const char *kind_refuse(const struct set_kind *k)
         {!update_text((int)k->update), "unknown update"},
         {!exchange_text((int)k->exchange), "unknown exchange"},
         {!strategy_text((int)k->strategy), "unknown strategy"},
+        {(k->numbers[0] && kind_strategy_numbers(k->strategy) < 1) ||
+             (k->numbers[1] && kind_strategy_numbers(k->strategy) < 2),
+         "the strategy does not take so many numbers"},
+        {k->strategy == SLEET_MOSHPIT && (k->numbers[0] == 1 || k->numbers[0] > 32),
+         "strategy moshpit takes groups of 2 to 32 members: moshpit:4"},
         {k->strategy != SLEET_RPS && kind_additive(k),
          "only strategy rps averages among all nodes in each round: what is added to replicas needs it, the "
          "others go with payload model"},
