@@ -81,25 +81,28 @@ static bool owner_row(const struct plan *plan, const struct group *view, uint32_
     return agree;
 }
 
-static bool edge_row(const struct plan *plan, const struct group *view, uint32_t i, double *w)
+static bool edge_row(const struct plan *plan, const struct group *view, uint32_t i, double *w, uint64_t segment)
 {
     bool agree = true;
+    uint32_t in = 0;
     w[i] = 1;
     for (uint32_t k = 0; k < plan[i].group.n; k++) {
         uint32_t j = (uint32_t)group_rank(view, plan[i].group.members[k].node_id);
         int back = group_rank(&plan[j].group, view->members[i].node_id);
         const struct edge *e = &plan[i].edge[k];
-        w[j] += e->weight;
-        w[i] -= e->weight;
+        w[j] += e->in & segment ? e->weight : 0;
+        w[i] -= e->in & segment ? e->weight : 0;
+        in += e->in != 0;
         agree &= back >= 0 && plan[j].edge[back].in == e->out && plan[j].edge[back].out == e->in;
         agree &= !plan[i].atomic || !plan[i].edge[k].in || plan[j].edge[back].weight == e->weight;
     }
-    return agree;
+    return agree && in <= EDGES_IN_MAX;
 }
 
-/* The matrix of a round among n nodes of which the first so many contribute: w[i][j] is what i takes of j. */
-static void weights(const struct strategy *s, const uint16_t numbers[2], uint32_t n, uint32_t contribute, uint64_t round,
-                    double w[NODES_MAX][NODES_MAX])
+/* The matrix of a round and a segment among n nodes of which the first so many contribute: w[i][j] is what i takes
+ * of j.  How many segments there are. */
+static uint32_t weights(const struct strategy *s, const uint16_t numbers[2], uint32_t n, uint32_t contribute, uint64_t round,
+                        uint32_t segment, double w[NODES_MAX][NODES_MAX])
 {
     static struct plan plan[NODES_MAX];
     struct group view;
@@ -112,8 +115,10 @@ static void weights(const struct strategy *s, const uint16_t numbers[2], uint32_
     for (uint32_t i = 0; i < n; i++)
         CHECK(strategy_plan(s, numbers, view.members, n, view.members[i].node_id, round, &plan[i]));
     for (uint32_t i = 0; i < n; i++)
-        agree &= (plan[i].edges ? edge_row : owner_row)(plan, &view, i, w[i]);
+        agree &= plan[i].segments == plan[0].segments &&
+                 (plan[i].edges ? edge_row(plan, &view, i, w[i], UINT64_C(1) << segment) : owner_row(plan, &view, i, w[i]));
     CHECK(agree);
+    return plan[0].segments;
 }
 
 static bool doubly_stochastic(double w[NODES_MAX][NODES_MAX], uint32_t n)
@@ -143,8 +148,11 @@ static void all_keep_the_mean(void)
         for (uint32_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++)
             for (uint32_t n = 1; n <= NODES_MAX; n++)
                 for (uint64_t round = 1; round <= 8; round++) {
-                    weights(strategy_by_id(id), numbers[k], n, n, round, w);
-                    CHECK(doubly_stochastic(w, n));
+                    uint32_t segment = 0, segments;
+                    do {
+                        segments = weights(strategy_by_id(id), numbers[k], n, n, round, segment, w);
+                        CHECK(doubly_stochastic(w, n));
+                    } while (++segment < segments);
                 }
 }
 
@@ -158,7 +166,7 @@ static double left_after(const struct strategy *s, const uint16_t numbers[2], ui
     for (uint32_t i = 0; i < n; i++)
         x[i][i] = 1;
     for (uint64_t r = round; r < round + rounds; r++) {
-        weights(s, numbers, n, n, r, w);
+        weights(s, numbers, n, n, r, 0, w);
         memset(y, 0, sizeof y);
         for (uint32_t i = 0; i < n; i++)
             for (uint32_t j = 0; j < n; j++)
@@ -220,8 +228,68 @@ static void moshpit_mixes(void)
         {16, {4, 2}, 1, 0.2, 1.05}, {16, {4, 2}, 2, 0, 1}, {8, {2, 3}, 1, 0.43, 1.05}, {8, {2, 3}, 2, 0.14, 1.05},
         {8, {2, 3}, 3, 0, 1}, {9, {3, 2}, 2, 0, 1}, {12, {4, 2}, 1, 0.27, 1.05}, {12, {4, 2}, 2, 0, 1},
         {15, {4, 2}, 1, 0.22, 1.05}, {15, {4, 2}, 2, 4.5e-3, 1.1}, {15, {4, 2}, 3, 2.8e-4, 1.1}, {15, {4, 2}, 4, 1.8e-5, 1.1},
-        {15, {4, 2}, 6, 7e-8, 1.1}, {4, {0}, 1, 0, 1}, {3, {0}, 1, 0, 1}, {2, {0}, 1, 0, 1}, {8, {0}, 2, 0, 1}, {12, {3}, 3, 0, 1}};
+        {15, {4, 2}, 6, 7e-8, 1.1}, {16, {8, 2}, 1, 0.2, 1.05}, {4, {0}, 1, 0, 1}, {3, {0}, 1, 0, 1}, {2, {0}, 1, 0, 1}, {8, {0}, 2, 0, 1}, {12, {3}, 3, 0, 1}};
     check_left(&strategy_moshpit, t, sizeof t / sizeof t[0]);
+}
+
+/* Of strategies that draw: the mean of many rounds. */
+static double left_of_random(const struct strategy *s, uint16_t number, uint32_t n, uint32_t rounds)
+{
+    const uint16_t numbers[2] = {number, 0};
+    double sum = 0;
+    for (uint32_t i = 0; i < 200; i++)
+        sum += left_after(s, numbers, n, 1 + i * rounds, rounds);
+    return sum / 200;
+}
+
+static void crossover_mixes(void)
+{
+    static const double left[] = {0.43, 0.18, 7.9e-2, 3.4e-2, 1.4e-2, 6.2e-3};
+    for (uint32_t r = 0; r < 6; r++)
+        CHECK_NEAR(left_of_random(&strategy_crossover, 16, 8, r + 1), left[r], 0.2 * left[r]);
+}
+
+/* ((r - 1) / n + r / n^2)^t of r groups. */
+static void random_groups_mix(void)
+{
+    for (uint32_t t = 1; t <= 4; t++) {
+        double formula = pow(3.0 / 16 + 4.0 / 256, t);
+        CHECK_NEAR(left_of_random(&strategy_random, 4, 16, t), formula, 0.2 * formula);
+    }
+}
+
+/* Each node sends and takes each segment once, and of no neighbour more than its share: with one of 8 nodes frozen the
+ * others miss a seventh. */
+static void crossover_is_even(void)
+{
+    static const uint16_t numbers[2] = {64};
+    static struct plan plan;
+    struct group view;
+    fill(&view, 8, test_seed());
+    group_seal(&view);
+    for (uint64_t round = 1; round <= 50; round++)
+        for (uint32_t i = 0; i < 8; i++) {
+            uint64_t in = 0, out = 0, twice = 0;
+            bool share = strategy_plan(&strategy_crossover, numbers, view.members, 8, view.members[i].node_id, round, &plan);
+            for (uint32_t k = 0; k < plan.group.n; k++) {
+                const struct edge *e = &plan.edge[k];
+                twice |= (in & e->in) | (out & e->out);
+                in |= e->in;
+                out |= e->out;
+                share &= plan.group.members[k].node_id == view.members[i].node_id ||
+                         (__builtin_popcountll(e->in) >= 9 && __builtin_popcountll(e->in) <= 10);
+            }
+            CHECK(in == ALL_SEGMENTS && out == ALL_SEGMENTS && !twice && share);
+        }
+}
+
+/* A torus of n nodes, and what it is where they do not fill rows. */
+static void torus_has_rows(void)
+{
+    static const struct left t[] = {
+        {16, {0}, 1, 2.2 / 15, 1.01}, {16, {4}, 4, 5.6e-3, 1.01}, {9, {3}, 1, 0.1, 1.01}, {4, {2}, 1, 1.0 / 9, 1.01}, {2, {0}, 1, 0, 1}, {3, {0}, 1, 0, 1}};
+    check_left(&strategy_torus, t, sizeof t / sizeof t[0]);
+    CHECK_NEAR(left_after(&strategy_torus, (uint16_t[]){5, 0}, 7, 1, 3), left_after(&strategy_ring, usual, 7, 1, 3), 1e-12);
 }
 
 /* A joiner takes all of one contributor's values, or the result of its group, and gives none; the others do as
@@ -230,8 +298,8 @@ static void joiners_only_take(void)
 {
     static double w[NODES_MAX][NODES_MAX], without[NODES_MAX][NODES_MAX];
     for (int id = 2; strategy_by_id(id); id++) {
-        weights(strategy_by_id(id), usual, 9, 7, 5, w);
-        weights(strategy_by_id(id), usual, 7, 7, 5, without);
+        weights(strategy_by_id(id), usual, 9, 7, 5, 0, w);
+        weights(strategy_by_id(id), usual, 7, 7, 5, 0, without);
         for (uint32_t i = 0; i < 9; i++) {
             double most = 0, sum = 0;
             for (uint32_t j = 0; j < 7; j++) {
@@ -474,6 +542,10 @@ TEST_SUITE(strategy) = {
     TEST(exponential_mixes),
     TEST(moshpit_mixes),
     TEST(moshpit_groups_are_the_keys_of_the_paper),
+    TEST(crossover_mixes),
+    TEST(crossover_is_even),
+    TEST(random_groups_mix),
+    TEST(torus_has_rows),
     TEST(joiners_only_take),
     TEST(owners_follow_the_protocol),
     TEST(owners_are_balanced_and_move_with_the_round),

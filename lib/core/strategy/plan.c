@@ -43,6 +43,15 @@ static void add_joiners(const struct group_member *view, uint32_t n, const struc
     }
 }
 
+/* The joiner's own part of that, among neighbours. */
+static void only_server(struct plan *p, const struct strategy_view *v, const struct group_member *me)
+{
+    p->group.n = 0;
+    p->atomic = false;
+    *plan_add(p, v, v->self) = (struct edge){.weight = 1, .in = ALL_SEGMENTS};
+    plan_add(p, &(struct strategy_view){.members = me, .n = 1}, 0);
+}
+
 /* Nodes whose lists of those that average differ ought to know it, and those that do it otherwise. */
 static uint32_t hash_of(const struct strategy_view *v, int id)
 {
@@ -87,21 +96,17 @@ bool strategy_plan(const struct strategy *s, const uint16_t numbers[2], const st
         return true;
     }
     p->group.part = true;
-    if (!me->contributes) { /* with its server; among neighbours from it alone */
+    if (!me->contributes)
         v.self = server_of(&v, me);
-        if (s->edges) {
-            *plan_add(p, &v, v.self) = (struct edge){.weight = 1, .in = ALL_SEGMENTS};
-            plan_add(p, &(struct strategy_view){.members = me, .n = 1}, 0);
-            p->group.hash = hash_of(&v, (int)s->id);
-            return true;
-        }
-    }
     s->plan(&v, p);
     finish(p, &v);
-    add_joiners(view, n, &v, p);
-    if (s->edges)
+    if (me->contributes || !p->edges)
+        add_joiners(view, n, &v, p);
+    else
+        only_server(p, &v, me);
+    if (p->edges)
         p->group.hash = hash_of(&v, (int)s->id);
     else
         group_seal(&p->group);
-    return true;
+    return group_rank(&p->group, self) >= 0; /* there was room for it */
 }

@@ -66,11 +66,14 @@ struct strategy {
  * room for GROUP_MEMBERS_MAX: further ones are not in it, and their edge is nobody's. */
 struct edge *plan_add(struct plan *, const struct strategy_view *, uint32_t i);
 
+/* Shuffle `which` of the round into at[0..n): the place of `self` in it; n where it has none. */
+uint32_t round_shuffle(uint64_t round, uint64_t which, uint32_t n, uint32_t self, uint16_t *at);
+
 /* NULL for an unknown one. */
 const struct strategy *strategy_by_id(int id);
 
 extern const struct strategy strategy_rps, strategy_one_peer, strategy_exponential, strategy_ring, strategy_pairs,
-    strategy_moshpit;
+    strategy_moshpit, strategy_random, strategy_torus, strategy_crossover;
 
 /* Who averages with `self` in `round` by the strategy: out of `n` members of a view in ascending order of
  * node id, of whom some may not contribute yet.  Those are given to a contributor each, which they take

@@ -9,7 +9,8 @@
 #define PHI 0x9e3779b97f4a7c15u
 
 static const struct strategy *const strategies[] = {&strategy_rps, &strategy_one_peer, &strategy_exponential,
-                                                    &strategy_ring, &strategy_pairs,      &strategy_moshpit};
+                                                    &strategy_ring, &strategy_pairs,      &strategy_moshpit,
+                                                    &strategy_random, &strategy_torus,    &strategy_crossover};
 
 const struct strategy *strategy_by_id(int id)
 {
