@@ -58,9 +58,8 @@ static bool joined(cluster *c)
     return true;
 }
 
-static cluster *open_job(const struct sim_config *config)
+static cluster *open_job(const struct sim_config *config, uint64_t count)
 {
-    static const uint64_t count = ELEMENTS;
     struct sim_config clean = *config;
     clean.link = CLEAN_LINK;
     cluster *c = cluster_new(&clean, &count, 1);
@@ -79,13 +78,17 @@ static cluster *open_job(const struct sim_config *config)
     return c;
 }
 
+static bool node_whole(cluster *c, uint32_t node)
+{
+    const struct cluster_report *r = cluster_report(c, node);
+    return !r->error && r->report.coverage == 1.0 && !(r->report.flags & SLEET_ALONE);
+}
+
 static bool whole(cluster *c)
 {
-    for (uint32_t i = 0; i < nodes_of(c); i++) {
-        const struct cluster_report *r = cluster_report(c, i);
-        if (r->error || r->report.coverage != 1.0 || r->report.flags & SLEET_ALONE)
+    for (uint32_t i = 0; i < nodes_of(c); i++)
+        if (!node_whole(c, i))
             return false;
-    }
     return true;
 }
 
@@ -103,7 +106,7 @@ static void moshpit_is_exact_after_a_pass(void)
     for (size_t g = 0; g < sizeof grids / sizeof grids[0]; g++) {
         struct sim_config config = {.nodes = grids[g].nodes, .seed = test_seed(), .link = CLEAN_LINK,
                                     .kind = {.strategy = SLEET_MOSHPIT, .numbers = {grids[g].numbers[0], grids[g].numbers[1]}}};
-        cluster *c = open_job(&config);
+        cluster *c = open_job(&config, ELEMENTS);
         REQUIRE(c);
         double before = draw(c, test_seed());
         for (uint32_t i = 1; i < grids[g].rounds; i++)
@@ -123,7 +126,7 @@ static void members_met_long_ago_are_waited_for(void)
     static const struct set_kind kinds[] = {{.strategy = SLEET_MOSHPIT, .numbers = {2}}, {.strategy = SLEET_ONE_PEER}};
     for (int k = 0; k < 2; k++) {
         struct sim_config config = {.nodes = 64, .seed = test_seed(), .link = CLEAN_LINK, .kind = kinds[k]};
-        cluster *c = open_job(&config);
+        cluster *c = open_job(&config, ELEMENTS);
         REQUIRE(c);
         CHECK(cluster_round(c, NULL));
         double before = draw(c, test_seed());
@@ -135,8 +138,111 @@ static void members_met_long_ago_are_waited_for(void)
     }
 }
 
+#define MANY (288 * 8 * 64)
+#define VICTIM 4
+
+static void kill_victim(sim *s, void *arg)
+{
+    (void)arg;
+    sim_kill(s, VICTIM);
+}
+
+static void draw_many(cluster *c)
+{
+    sleet_rng rng = {test_seed()};
+    for (uint32_t i = 0; i < nodes_of(c); i++)
+        for (uint64_t k = 0; k < MANY; k++)
+            cluster_values(c, i)[k] = (float)(rng_double(&rng) - 0.5);
+}
+
+/* Its group keeps its own values there, in time, and says so; the others do not notice.  The next round is
+ * held by those that are left. */
+static void a_reducer_that_dies_costs_its_group_its_share(void)
+{
+    static float before[9][MANY];
+    struct sim_config config = {.nodes = 9, .seed = test_seed(), .link = CLEAN_LINK,
+                                .kind = {.strategy = SLEET_MOSHPIT, .numbers = {3}}};
+    cluster *c = open_job(&config, MANY);
+    REQUIRE(c);
+    sim *s = cluster_sim(c);
+    uint32_t hurt = 0, sizes[4] = {0};
+    draw_many(c);
+    for (uint32_t i = 0; i < 9; i++)
+        memcpy(before[i], cluster_values(c, i), sizeof before[i]);
+    sim_at(s, time_add(sim_now(s), MS(3)), kill_victim, NULL); /* it needs 10 to send what it has */
+    CHECK(cluster_round(c, NULL));
+    CHECK_EQ(cluster_overdue(c), 0);
+    for (uint32_t i = 0; i < 9; i++) {
+        const sleet_report *r = &cluster_report(c, i)->report;
+        uint64_t kept = 0;
+        for (uint64_t k = 0; k < MANY; k++)
+            kept += cluster_values(c, i)[k] == before[i][k];
+        if (i == VICTIM || (kept == 0 && node_whole(c, i)))
+            continue;
+        hurt++;
+        CHECK_NEAR((double)kept / MANY, 1.0 / 3, 0.1);
+        CHECK(r->coverage < 0.9 && !(r->flags & (SLEET_DEADLINE | SLEET_COMPLETE)));
+        CHECK_EQ((r->fragments_lost + r->fragments_unsent) * 288, kept);
+    }
+    CHECK_EQ(hurt, 2);
+    cluster_idle(c, SEC(10));
+    CHECK(cluster_round(c, NULL));
+    for (uint32_t i = 0; i < 9; i++) {
+        sizes[cluster_report(c, i)->report.group_size % 4] += i != VICTIM;
+        CHECK(i == VICTIM || node_whole(c, i));
+    }
+    CHECK(sizes[3] == 6 && sizes[2] == 2);
+    cluster_free(c);
+}
+
+static uint64_t sent[8];
+
+static void count_bytes(sim *s, const struct sim_datagram *d, void *arg)
+{
+    (void)arg;
+    sent[d->from] += d->len;
+    sim_relay(s, d, 0);
+}
+
+/* All send as much; and a node that is frozen costs the others a segment in seven, or all that they would have had of it. */
+static void crossover_spreads_a_fault(void)
+{
+    static const uint16_t segments[] = {64, 1};
+    for (int k = 0; k < 2; k++) {
+        struct sim_config config = {.nodes = 8, .seed = test_seed(), .link = CLEAN_LINK,
+                                    .kind = {.strategy = SLEET_CROSSOVER, .numbers = {segments[k]}}};
+        cluster *c = open_job(&config, MANY);
+        REQUIRE(c);
+        uint64_t least = UINT64_MAX, most = 0;
+        double least_there = 1, all = 0;
+        memset(sent, 0, sizeof sent);
+        sim_on_datagram(cluster_sim(c), count_bytes, NULL);
+        CHECK(cluster_round(c, NULL) && whole(c));
+        sim_on_datagram(cluster_sim(c), NULL, NULL);
+        for (uint32_t i = 0; i < 8; i++) {
+            least = sent[i] < least ? sent[i] : least;
+            most = sent[i] > most ? sent[i] : most;
+        }
+        CHECK(most - least < 1200 && least > MANY * 4);
+        sim_freeze(cluster_sim(c), VICTIM, true);
+        CHECK(cluster_round(c, NULL));
+        for (uint32_t i = 0; i < 8; i++) {
+            double there = cluster_report(c, i)->report.coverage;
+            least_there = i != VICTIM && there < least_there ? there : least_there;
+            all += i != VICTIM ? 2 * there - 1 : 0; /* of the other's values */
+        }
+        CHECK_NEAR(all, 6, 1e-9);
+        CHECK(k == 1 || 2 * (1 - least_there) <= 10.0 / 64);
+        CHECK(k == 0 || least_there == 0.5);
+        CHECK_EQ(cluster_overdue(c), 0);
+        cluster_free(c);
+    }
+}
+
 TEST_SUITE(strategies) = {
     TEST(moshpit_is_exact_after_a_pass),
     TEST(members_met_long_ago_are_waited_for),
+    TEST(a_reducer_that_dies_costs_its_group_its_share),
+    TEST(crossover_spreads_a_fault),
     TEST_END,
 };
