@@ -227,7 +227,7 @@ class Node:
         if self.set:
             self.set.on_schema(peer, body)
         else:
-            self.send(peer, SCHEMA_ACK, body[:4] + bytes(8))
+            self.send(peer, SCHEMA_ACK, body[:4] + bytes(13))
 
     # -- NOTICE
 
