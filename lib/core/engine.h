@@ -85,6 +85,11 @@ int engine_start(engine *, int set, const engine_start_args *, sleet_time now);
  * an EVENT_ROUND with error SLEET_ECANCELED follows if one was open. */
 int engine_cancel(engine *, int set, sleet_time now);
 
+/* The operator's word: from a round a little ahead on the set's strategy is "NAME[:A[,B]]", on all
+ * nodes of the job (round/switch.h).  Errors: EINVAL and ELIMIT, with a sentence in *why (may be NULL;
+ * static), ELEFT. */
+int engine_set_strategy(engine *, int set, const char *word, const char **why, sleet_time now);
+
 /* The operator's word: the members that can be heard are all there are.  Sets that were parked or
  * paused go on, in a lineage of their own; returns how many. */
 uint32_t engine_resume(engine *, sleet_time now);
@@ -212,6 +217,11 @@ typedef struct {
     uint64_t rounds;             /* reports delivered */
     ledger_side scatter, gather; /* sums over final rounds */
     engine_residual residual;    /* estimator carry */
+    char strategy[STRATEGY_WORD]; /* of the next round */
+    char next_strategy[STRATEGY_WORD]; /* the newest that was asked for */
+    uint32_t strategy_version; /* of that; 0: it is that of the kind */
+    uint64_t strategy_from;    /* round */
+    uint64_t strategy_by;      /* node id */
 } engine_set;
 
 typedef struct {

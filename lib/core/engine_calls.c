@@ -154,6 +154,19 @@ int engine_cancel(engine *e, int handle, sleet_time now)
     return SLEET_OK;
 }
 
+int engine_set_strategy(engine *e, int handle, const char *word, const char **why, sleet_time now)
+{
+    const char *text;
+    struct set *s = engine_set_at(e, handle);
+    if (!s || !word)
+        return SLEET_EINVAL;
+    if (e->leaving)
+        return SLEET_ELEFT;
+    struct env env = engine_env(e);
+    e->now = now;
+    return set_switch(s, &env, word, why ? why : &text);
+}
+
 uint32_t engine_resume(engine *e, sleet_time now)
 {
     struct env env = engine_env(e);

@@ -77,6 +77,18 @@ static const char *why_idle(const struct set *s, const struct env *e)
     return NULL;
 }
 
+static void tell_strategy(const struct set *s, engine_set *out)
+{
+    const struct wire_switch *w = &s->switching.newest;
+    const struct set_kind now = switch_kind_at(&s->layout, &s->switching, out->job_round + 1),
+                          last = switch_kind_at(&s->layout, &s->switching, UINT64_MAX);
+    kind_strategy_word(&now, out->strategy);
+    kind_strategy_word(&last, out->next_strategy);
+    out->strategy_version = w->version;
+    out->strategy_from = w->from;
+    out->strategy_by = w->by;
+}
+
 bool engine_get_set(const engine *e, int handle, engine_set *out, sleet_time now)
 {
     (void)now;
@@ -108,6 +120,7 @@ bool engine_get_set(const engine *e, int handle, engine_set *out, sleet_time now
                         .scatter = s->scatter_sum,
                         .gather = s->gather_sum};
     carry_tell(s, &out->residual);
+    tell_strategy(s, out);
     memcpy(out->name, s->layout.name, sizeof out->name);
     for (uint32_t i = 1; i < e->view.n; i++)
         out->trainers += e->members[i].alive && e->members[i].sets[handle].matches &&
@@ -157,7 +170,9 @@ uint64_t engine_memory_bound_bytes(const engine *e)
                          clip_round_bytes_bound(&e->sets[i].layout, group);
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
         if (e->sets[i].used)
-            bytes += (uint64_t)(e->config.window + 2) * round_bytes_bound(&e->sets[i].layout, group) +
+            bytes += (uint64_t)(e->config.window + 2) *
+                         (round_bytes_bound(&e->sets[i].layout, group) +
+                          switch_bytes_bound(&e->sets[i].layout, &e->sets[i].switching, group)) +
                      late_bytes_bound(&e->sets[i].layout) + carry_bytes_bound(&e->sets[i].layout) + sizeof(struct tensor) * e->sets[i].layout.n;
     return bytes;
 }

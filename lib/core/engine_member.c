@@ -1,7 +1,10 @@
 /* Who is there: liveness by any datagram and by pings, and what pings say. */
 #include "engine_internal.h"
+#include <assert.h>
 
-#define PING_MAX (20 + (48 + WIRE_SKETCH_BYTES) * WIRE_PING_SETS_MAX)
+#define PING_MAX (20 + (48 + WIRE_SKETCH_BYTES + WIRE_SWITCH_BYTES) * WIRE_PING_SETS_MAX)
+
+static_assert(PING_MAX <= WIRE_BODY_MAX, "all that may be said of all sets fits one PING");
 
 static uint32_t micros(sleet_time t)
 {
@@ -145,6 +148,8 @@ static void learn_set(engine *e, struct member *m, const struct wire_ping_set *p
         return;
     struct member_set now = m->sets[s->handle], before = now;
     struct env env = engine_env(e);
+    if (p->change.version)
+        set_hear_switch(s, &env, &p->change);
     now.matches = true;
     now.attached = (p->flags & PING_ATTACHED) != 0;
     now.established = (p->flags & PING_ESTABLISHED) != 0;
@@ -216,6 +221,7 @@ static size_t make_ping(engine *e, const struct member *m, uint32_t time, bool r
         struct wire_ping_set *w = &p.sets[p.n++];
         w->hash = s->layout.hash;
         w->round = s->own_round;
+        w->change = s->switching.newest;
         if (s->established && s->attached) {
             w->lineage = s->lineage;
             w->parent = s->parent;

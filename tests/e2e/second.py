@@ -207,14 +207,22 @@ class Node:
         peer.echo, peer.echo_at, peer.sets = stamp, now_us(), {}
         at = 20
         for _ in range(n):
-            name, *said = struct.unpack_from("<IB3xQQQQQ", body, at)
+            name, flag, more, zero, *said = struct.unpack_from("<IBBHQQQQQ", body, at)
+            said.insert(0, flag)
             at += 48
+            if zero or more > 1:
+                raise ValueError("a PING out of bounds")
             if said[0] & 128:  # a sketch of its values
                 said[0] &= 127
                 numbers = struct.unpack_from("<IIQ5fI", body, at)
                 if numbers[-1] or not all(map(math.isfinite, numbers[3:8])) or numbers[3] < 0:
                     raise ValueError("a sketch out of bounds")
                 at += 40
+            if more:  # another strategy, which is not for this node: it averages by rps alone
+                since, by, version, to, _, _, before, _, _, zero = struct.unpack_from("<QQIBHHBHHH", body, at)
+                if since >> 63 or zero or not (by and version and to and before):
+                    raise ValueError("a switch out of bounds")
+                at += 32
             peer.sets[name] = Said(*said)
         if len(body) != at:
             raise ValueError("a PING out of bounds")

@@ -39,4 +39,5 @@
     X(strategies) \
     X(swim) \
     X(state) \
+    X(switch) \
     X(trace)

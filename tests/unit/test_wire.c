@@ -87,8 +87,9 @@ static size_t sample(int type, uint8_t *out)
     case WIRE_PING:
         f.ping = (struct wire_ping){.time = 1, .echo = 2, .hold = 3, .request = true, .n = 2};
         f.ping.sets[0] = (struct wire_ping_set){4, PING_ATTACHED | PING_ESTABLISHED | PING_SKETCH, 1u << 31, 77, 0, 0, 3,
-                                                {9, 8, 7, 2.5f, {1, -2, 0, 4}}};
-        f.ping.sets[1] = (struct wire_ping_set){.hash = 5, .flags = PING_DIFFERS};
+                                                {9, 8, 7, 2.5f, {1, -2, 0, 4}}, {.version = 0}};
+        f.ping.sets[1] = (struct wire_ping_set){.hash = 5, .flags = PING_DIFFERS,
+                                                .change = {1u << 31, 11, 3, {1, {2, 3}}, {4, {0, 5}}}};
         break;
     case WIRE_DATA:
         f.data = (struct wire_data){.group = 1, .tensor = 2, .round = 3, .fragment = 4,
@@ -112,7 +113,7 @@ static size_t sample(int type, uint8_t *out)
     return encode(type, &f, out, FRAME_CAP);
 }
 
-static const size_t sample_bytes[] = {0, 88, 88, 19 + 3 + 12 + 15, 17 + 15, 20 + 96 + 40, 52, 70, 8,
+static const size_t sample_bytes[] = {0, 88, 88, 19 + 3 + 12 + 15, 17 + 15, 20 + 96 + 40 + 32, 52, 70, 8,
                                       12 + 51, 4};
 
 static void every_frame_round_trips(void)
@@ -192,6 +193,12 @@ static const struct bound {
     {WIRE_PING, 84, 4, 0x7fc00000, false}, {WIRE_PING, 84, 4, 0xbf800000, false},
     {WIRE_PING, 88, 4, 0xff800000, false}, {WIRE_PING, 100, 4, 0x7fc00000, false},
     {WIRE_PING, 104, 1, 1, false},     {WIRE_PING, 112, 1, 136, false},
+    {WIRE_PING, 113, 1, 0, false},     {WIRE_PING, 113, 1, 3, false},
+    {WIRE_PING, 114, 1, 1, false},     {WIRE_PING, 163, 1, 128, false},
+    {WIRE_PING, 164, 8, 0, false},     {WIRE_PING, 172, 4, 0, false},
+    {WIRE_PING, 172, 4, UINT32_MAX, true}, {WIRE_PING, 176, 1, 0, false},
+    {WIRE_PING, 176, 1, 255, true},    {WIRE_PING, 181, 1, 0, false},
+    {WIRE_PING, 186, 1, 1, false},     {WIRE_PING, 187, 1, 1, false},
     {WIRE_SCHEMA, 4, 2, 0, false},     {WIRE_SCHEMA, 4, 2, 4, false},
     {WIRE_SCHEMA, 4, 2, 1024, true},   {WIRE_SCHEMA, 4, 2, 1025, false},
     {WIRE_SCHEMA, 6, 2, 4, false},     {WIRE_SCHEMA, 6, 2, 0, true},

@@ -80,7 +80,8 @@ static int compare_ids(const void *a, const void *b)
 /* False when nobody's model can be taken yet: the start has to wait. */
 bool set_group(const struct set *s, const struct env *e, uint64_t number, struct plan *out)
 {
-    const struct strategy *strategy = strategy_by_id((int)s->layout.kind.strategy);
+    const struct set_kind kind = switch_kind_at(&s->layout, &s->switching, number);
+    const struct strategy *strategy = strategy_by_id((int)kind.strategy);
     struct group_member view[MEMBERS_MAX];
     uint32_t n = 0;
     bool open = false, any = false;
@@ -118,7 +119,7 @@ bool set_group(const struct set *s, const struct env *e, uint64_t number, struct
             return false; /* too late, for who comes when there are enough */
     }
     qsort(view, n, sizeof view[0], compare_ids);
-    if (!strategy_plan(strategy, s->layout.kind.numbers, view, n, e->members[0].node_id, number, out))
+    if (!strategy_plan(strategy, kind.numbers, view, n, e->members[0].node_id, number, out))
         return false; /* all are parked */
     for (uint32_t i = 0; i < out->group.n; i++) {
         const struct group_member *g = &out->group.members[i];

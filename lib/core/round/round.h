@@ -25,6 +25,7 @@
 #include "round/late.h"
 #include "round/parity.h"
 #include "round/parts.h"
+#include "round/switch.h"
 #include "strategy/strategy.h"
 #include "tensor/layout.h"
 #include "wire/wire.h"
@@ -34,6 +35,7 @@
 #define SLICE_FRAGMENTS 2048 /* handled in one go where a whole set could take seconds */
 #define SET_HISTORY 64
 #define SET_UNTOLD 0x80
+#define SET_SWITCHED 0x40
 #define KNOWN_GROUPS 8 /* of others, a set */
 #define ISOLATED_AFTER 10 /* rounds of low coverage in a row */
 
@@ -193,7 +195,8 @@ struct collect {
 struct set {
     bool used, attached, established;
     uint8_t announced; /* attached and established as last told to the others; SET_UNTOLD:
-                          the group has yet to hear that a round closed */
+                          the group has yet to hear that a round closed; SET_SWITCHED:
+                          all have yet to hear of another strategy */
     uint8_t announce_more; /* times to say it again, pings get lost */
     bool announce_all;     /* to everybody, not to the group of the newest round only */
     sleet_time announce_at;
@@ -212,6 +215,7 @@ struct set {
     struct collect collect;
     struct late late;
     struct edge_late edge_late;
+    struct switching switching;
     struct carry carry;
     struct round *ring[ROUNDS_RING];
     struct round *open;
@@ -353,6 +357,12 @@ uint32_t set_expected(const struct set *, const struct env *, const struct group
 /* Its trainer took part in one of the last K rounds before `number`, as far as one knows. */
 bool set_takes_part_lately(const struct set *, const struct env *, const struct member *,
                            uint64_t number);
+
+/* ---- switch.c: see switch.h */
+/* The operator's word, "NAME[:A[,B]]".  EINVAL, ELIMIT: *why says it in a sentence. */
+int set_switch(struct set *, const struct env *, const char *word, const char **why);
+/* What a member has told. */
+void set_hear_switch(struct set *, const struct env *, const struct wire_switch *);
 
 /* ---- round.c */
 struct round *round_new(const struct layout *, const struct plan *, int self, uint64_t number,

@@ -130,6 +130,7 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
     r->expected = r->edges ? edge_expected(r) : set_expected(s, e, &r->group, r->number, now);
     r->skipped = s->own_round ? r->number - s->own_round - 1 : 0;
     late_skip(s, e, r->number, now);
+    switch_pace(&s->switching, now);
     s->own_round = r->number;
     s->open = r;
     for (uint32_t i = 0; i < r->group.n; i++) {

@@ -75,7 +75,9 @@ KIND_WORDS(strategy, SLEET_STRATEGY_MAP)
 static inline bool kind_strategy_of(struct set_kind *k, const char *word)
 {
     char name[STRATEGY_WORD];
-    size_t n = strcspn(word, ":");
+    size_t n = 0;
+    while (word[n] && word[n] != ':')
+        n++;
     if (n >= sizeof name)
         return false;
     memcpy(name, word, n);

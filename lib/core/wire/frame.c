@@ -98,6 +98,46 @@ static bool get_sketch(byte_reader *r, struct wire_sketch *k)
     return finite;
 }
 
+static void put_strategy(byte_writer *w, const struct wire_strategy *s)
+{
+    put_u8(w, s->id);
+    put_u16(w, s->numbers[0]);
+    put_u16(w, s->numbers[1]);
+}
+
+static void get_strategy(byte_reader *r, struct wire_strategy *s)
+{
+    s->id = get_u8(r);
+    s->numbers[0] = get_u16(r);
+    s->numbers[1] = get_u16(r);
+}
+
+static bool switch_fits(const struct wire_switch *s)
+{
+    return s->version && s->by && s->from <= INT64_MAX && s->to.id && s->before.id;
+}
+
+static void put_switch(byte_writer *w, const struct wire_switch *s)
+{
+    put_u64(w, s->from);
+    put_u64(w, s->by);
+    put_u32(w, s->version);
+    put_strategy(w, &s->to);
+    put_strategy(w, &s->before);
+    put_zeros(w, 2);
+}
+
+static bool get_switch(byte_reader *r, struct wire_switch *s)
+{
+    s->from = get_u64(r);
+    s->by = get_u64(r);
+    s->version = get_u32(r);
+    get_strategy(r, &s->to);
+    get_strategy(r, &s->before);
+    get_zeros(r, 2);
+    return switch_fits(s);
+}
+
 size_t wire_ping_encode(uint8_t *out, size_t cap, const struct wire_ping *m)
 {
     byte_writer w = writer_of(out, cap);
@@ -112,11 +152,12 @@ size_t wire_ping_encode(uint8_t *out, size_t cap, const struct wire_ping *m)
     put_zeros(&w, 2);
     for (unsigned i = 0; i < m->n; i++) {
         const struct wire_ping_set *s = &m->sets[i];
-        if (!ping_set_fits(s))
+        if (!ping_set_fits(s) || (s->change.version && !switch_fits(&s->change)))
             return 0;
         put_u32(&w, s->hash);
         put_u8(&w, s->flags);
-        put_zeros(&w, 3);
+        put_u8(&w, s->change.version != 0);
+        put_zeros(&w, 2);
         put_u64(&w, s->round);
         put_u64(&w, s->lineage);
         put_u64(&w, s->parent);
@@ -124,6 +165,8 @@ size_t wire_ping_encode(uint8_t *out, size_t cap, const struct wire_ping *m)
         put_u64(&w, s->weight);
         if (s->flags & PING_SKETCH)
             put_sketch(&w, &s->sketch);
+        if (s->change.version)
+            put_switch(&w, &s->change);
     }
     return put_done(&w);
 }
@@ -146,13 +189,15 @@ int wire_ping_decode(struct wire_ping *m, const uint8_t *p, size_t n)
         struct wire_ping_set *s = &m->sets[i];
         s->hash = get_u32(&r);
         s->flags = get_u8(&r);
-        get_zeros(&r, 3);
+        uint8_t more = get_u8(&r);
+        get_zeros(&r, 2);
         s->round = get_u64(&r);
         s->lineage = get_u64(&r);
         s->parent = get_u64(&r);
         s->forked_at = get_u64(&r);
         s->weight = get_u64(&r);
-        if (!ping_set_fits(s) || ((s->flags & PING_SKETCH) && !get_sketch(&r, &s->sketch)))
+        if (more > 1 || !ping_set_fits(s) || ((s->flags & PING_SKETCH) && !get_sketch(&r, &s->sketch)) ||
+            (more && !get_switch(&r, &s->change)))
             return SLEET_EMALFORMED;
     }
     return verdict_of(get_done(&r));

@@ -85,12 +85,27 @@ struct wire_sketch {
     float norm, projection[WIRE_PROJECTIONS];
 };
 
+struct wire_strategy {
+    uint8_t id; /* SLEET_STRATEGY_MAP, or one that is not known here; not 0 */
+    uint16_t numbers[2];
+};
+
+#define WIRE_SWITCH_BYTES 32
+
+/* How a set is averaged from a round on, and before it; round/switch.h. */
+struct wire_switch {
+    uint64_t from, by; /* round; node id of who made it, not 0 */
+    uint32_t version;  /* 0: there is none */
+    struct wire_strategy to, before;
+};
+
 struct wire_ping_set {
     uint32_t hash;
     uint8_t flags; /* PING_ATTACHED ... */
     uint64_t round;
     uint64_t lineage, parent, forked_at, weight; /* 0 unless established */
     struct wire_sketch sketch;                   /* with PING_SKETCH */
+    struct wire_switch change;
 };
 
 struct wire_ping {

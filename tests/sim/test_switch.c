@@ -1,0 +1,199 @@
+/* Another strategy for a job that runs. */
+#include "helpers.h"
+#include <math.h>
+
+static const uint64_t counts[] = {20 * 288 + 100};
+
+static cluster *set_up(uint32_t nodes, double loss)
+{
+    struct sim_config config = {.nodes = nodes, .seed = test_seed(), .link = {.delay = US(200), .loss = loss}};
+    cluster *c = ready_cluster(&config, counts, 1);
+    sleet_rng rng = {test_seed()};
+    if (c)
+        fill_grid(c, &rng);
+    return c;
+}
+
+static engine_set told(cluster *c, uint32_t node)
+{
+    engine_set s;
+    memset(&s, 0, sizeof s);
+    engine_get_set(sim_engine(cluster_sim(c), node), cluster_set(c, node), &s, sim_now(cluster_sim(c)));
+    return s;
+}
+
+static int order(cluster *c, uint32_t node, const char *word, const char **why)
+{
+    int error = engine_set_strategy(sim_engine(cluster_sim(c), node), cluster_set(c, node), word, why,
+                                    sim_now(cluster_sim(c)));
+    sim_kick(cluster_sim(c), node);
+    return error;
+}
+
+/* One round each 300 ms until round `number` is over; the least group after `from`, the largest before it. */
+struct seen {
+    uint32_t before, after;
+    bool late; /* a deadline was missed */
+    bool all;  /* all reports have come */
+};
+
+static struct seen run_to(cluster *c, uint64_t number, uint64_t from)
+{
+    struct seen seen = {.all = true};
+    for (int i = 0; i < 40 && told(c, 0).round < number; i++) {
+        cluster_idle(c, MS(300));
+        seen.all &= cluster_round(c, NULL);
+        for (uint32_t k = 0; k < nodes_of(c); k++) {
+            const sleet_report *r = &cluster_report(c, k)->report;
+            uint32_t *most = r->round < from ? &seen.before : &seen.after;
+            *most = r->group_size > *most ? r->group_size : *most;
+            seen.late |= (r->flags & SLEET_DEADLINE) != 0;
+        }
+    }
+    return seen;
+}
+
+/* The largest difference between two nodes. */
+static double apart(cluster *c)
+{
+    double most = 0;
+    for (uint32_t i = 1; i < nodes_of(c); i++)
+        for (uint64_t k = 0; k < cluster_elements(c); k++)
+            most = fmax(most, fabs((double)cluster_values(c, i)[k] - (double)cluster_values(c, 0)[k]));
+    return most;
+}
+
+static bool all_told(cluster *c, uint32_t version, uint64_t by, uint64_t from, const char *word)
+{
+    for (uint32_t i = 0; i < nodes_of(c); i++) {
+        const engine_set s = told(c, i);
+        if (s.strategy_version != version || s.strategy_by != by || s.strategy_from != from ||
+            strcmp(s.next_strategy, word) != 0)
+            return false;
+    }
+    return true;
+}
+
+static void there_and_back_under_loss(void)
+{
+    cluster *c = set_up(8, 0.1);
+    REQUIRE(c);
+    CHECK_EQ(told(c, 3).strategy_version, 0);
+    CHECK_STR(told(c, 3).strategy, "rps");
+    CHECK(run_to(c, told(c, 0).round + 3, 0).all);
+    CHECK_EQ(order(c, 2, "one-peer", NULL), 0);
+    uint64_t from = told(c, 2).strategy_from;
+    CHECK(from > told(c, 2).job_round + 4 && from < told(c, 2).job_round + 12);
+    CHECK_STR(told(c, 2).strategy, "rps");
+    struct seen seen = run_to(c, from + 4, from);
+    CHECK(seen.all && !seen.late);
+    CHECK_EQ(seen.before, 8);
+    CHECK(seen.after >= 2 && seen.after <= 3);
+    CHECK(all_told(c, 1, 3, from, "one-peer"));
+    CHECK_STR(told(c, 7).strategy, "one-peer");
+    CHECK_EQ(order(c, 5, "rps", NULL), 0);
+    from = told(c, 5).strategy_from;
+    seen = run_to(c, from + 3, from);
+    CHECK(seen.all && !seen.late);
+    CHECK(seen.before >= 2 && seen.before <= 3);
+    CHECK_EQ(seen.after, 8);
+    CHECK(all_told(c, 2, 6, from, "rps"));
+    CHECK(apart(c) < 1e-6);
+    CHECK_EQ(cluster_overdue(c), 0);
+    cluster_free(c);
+}
+
+/* Within a fraction of the ping period, whatever is lost. */
+static void it_is_told_at_once(void)
+{
+    cluster *c = set_up(8, 0.2);
+    REQUIRE(c);
+    cluster_idle(c, MS(3450)); /* what else there was to tell is told, pings are due in half a second */
+    CHECK_EQ(order(c, 6, "ring", NULL), 0);
+    cluster_idle(c, MS(150));
+    CHECK(all_told(c, 1, 7, told(c, 6).strategy_from, "ring"));
+    cluster_free(c);
+}
+
+/* Both make version 1: that of the higher node id is everybody's, also theirs. */
+static void two_operators_at_once(void)
+{
+    cluster *c = set_up(6, 0.05);
+    REQUIRE(c);
+    CHECK_EQ(order(c, 1, "ring", NULL), 0);
+    CHECK_EQ(order(c, 4, "one-peer", NULL), 0);
+    uint64_t from = told(c, 4).strategy_from;
+    struct seen seen = run_to(c, from + 3, from);
+    CHECK(seen.all && !seen.late);
+    CHECK(all_told(c, 1, 5, from, "one-peer"));
+    CHECK(seen.before == 6 && seen.after <= 3);
+    cluster_free(c);
+}
+
+static void who_was_cut_off_hears_of_it(void)
+{
+    cluster *c = set_up(5, 0);
+    struct sim_link down = CLEAN_LINK, up = CLEAN_LINK;
+    REQUIRE(c);
+    down.down = true;
+    sim_set_link(cluster_sim(c), 4, SIM_ALL, &down);
+    sim_set_link(cluster_sim(c), SIM_ALL, 4, &down);
+    cluster_idle(c, SEC(4));
+    CHECK_EQ(order(c, 0, "one-peer", NULL), 0);
+    uint64_t from = told(c, 0).strategy_from;
+    run_to(c, from + 2, from);
+    CHECK_EQ(told(c, 3).strategy_version, 1);
+    CHECK_EQ(told(c, 4).strategy_version, 0);
+    sim_set_link(cluster_sim(c), 4, SIM_ALL, &up);
+    sim_set_link(cluster_sim(c), SIM_ALL, 4, &up);
+    cluster_idle(c, SEC(8));
+    struct seen seen = run_to(c, told(c, 0).round + 4, from);
+    CHECK(seen.all && seen.after <= 3);
+    CHECK(all_told(c, 1, 1, from, "one-peer"));
+    cluster_free(c);
+}
+
+/* It knows before its first round, hence averages with the right ones from the start. */
+static void a_joiner_knows_at_once(void)
+{
+    cluster *c = set_up(5, 0.05);
+    REQUIRE(c);
+    CHECK_EQ(order(c, 0, "one-peer", NULL), 0);
+    uint64_t from = told(c, 0).strategy_from;
+    CHECK(run_to(c, from + 2, from).all);
+    CHECK(sim_restart(cluster_sim(c), 3));
+    CHECK_EQ(cluster_register(c, 3), 0);
+    CHECK_EQ(told(c, 3).strategy_version, 0);
+    struct seen seen = run_to(c, told(c, 0).round + 6, from);
+    CHECK(seen.all && seen.after <= 4); /* one more than its own: the joiner it serves */
+    CHECK(all_told(c, 1, 1, from, "one-peer"));
+    CHECK(!(cluster_report(c, 3)->report.flags & SLEET_JOINING));
+    cluster_free(c);
+}
+
+static void what_cannot_be_is_refused(void)
+{
+    struct sim_config config = {.nodes = 2, .seed = test_seed(), .link = CLEAN_LINK, .kind = {.payload = SLEET_GRADIENT}};
+    const char *why = NULL;
+    cluster *c = cluster_new(&config, counts, 1);
+    REQUIRE(c);
+    CHECK_EQ(order(c, 0, "one-peer", &why), SLEET_EINVAL);
+    CHECK(why && strstr(why, "only strategy rps"));
+    CHECK_EQ(order(c, 0, "two-peer", &why), SLEET_EINVAL);
+    CHECK(why && strstr(why, "unknown strategy"));
+    CHECK_EQ(order(c, 0, "rps:0", &why), SLEET_EINVAL);
+    CHECK_EQ(told(c, 0).strategy_version, 0);
+    CHECK_EQ(order(c, 0, "rps", &why), 0);
+    CHECK_EQ(told(c, 0).strategy_version, 1);
+    cluster_free(c);
+}
+
+TEST_SUITE(switch) = {
+    TEST(there_and_back_under_loss),
+    TEST(it_is_told_at_once),
+    TEST(two_operators_at_once),
+    TEST(who_was_cut_off_hears_of_it),
+    TEST(a_joiner_knows_at_once),
+    TEST(what_cannot_be_is_refused),
+    TEST_END,
+};
