@@ -111,6 +111,8 @@ void command_cancel_all(struct control *);
 /* status.c: texts made by cJSON; NULL when out of memory, freed by free(). */
 char *status_json(const struct control *);
 char *status_peers_json(const struct control *);
+/* By what a set is averaged. */
+char *status_strategy_json(const struct control *, int handle);
 /* What is published, fetched and held of each set. */
 char *status_state_json(const struct control *);
 /* The options in force: as a file, and one by one. */

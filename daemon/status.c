@@ -56,6 +56,15 @@ static char *finish(cJSON *root)
     return text;
 }
 
+static void add_strategy(cJSON *o, const engine_set *e)
+{
+    cJSON_AddStringToObject(o, "strategy", e->strategy);
+    cJSON_AddStringToObject(o, "strategy_next", e->next_strategy);
+    cJSON_AddNumberToObject(o, "strategy_version", e->strategy_version);
+    cJSON_AddNumberToObject(o, "strategy_from", num(e->strategy_from));
+    add_id(o, "strategy_by", e->strategy_by);
+}
+
 static void add_set(cJSON *list, const struct slot *s, int handle, const engine_set *e)
 {
     cJSON *o = cJSON_CreateObject();
@@ -84,6 +93,7 @@ static void add_set(cJSON *list, const struct slot *s, int handle, const engine_
     cJSON_AddNumberToObject(o, "coverage", e->coverage);
     add_ms(o, "budget_ms", e->budget);
     add_ms(o, "longest_wait_ms", e->longest_wait);
+    add_strategy(o, e);
     add_residual(o, &e->residual);
     add_side(o, "scatter", &e->scatter);
     add_side(o, "gather", &e->gather);
@@ -255,6 +265,17 @@ static void add_rounds(cJSON *to, const struct daemon *d, int handle)
         add_side(o, "gather", &r->gather);
         cJSON_AddItemToArray(list, o);
     }
+}
+
+char *status_strategy_json(const struct control *k, int handle)
+{
+    engine_set e;
+    cJSON *root = cJSON_CreateObject();
+    if (engine_get_set(k->d->engine, handle, &e, k->d->now)) {
+        cJSON_AddStringToObject(root, "name", e.name);
+        add_strategy(root, &e);
+    }
+    return finish(root);
 }
 
 char *status_rounds_json(const struct control *k, const char *name)

@@ -100,7 +100,11 @@ static void show_set(const cJSON *set)
     printf("\n");
     if (str(set, "idle")[0])
         printf("    %s\n", str(set, "idle"));
-    printf("    budget %s, longest wait %s\n", ms(num(set, "budget_ms", -1), a),
+    printf("    strategy %s", str(set, "strategy"));
+    if (num(set, "strategy_version", 0) > 0)
+        printf(" (version %.0f: %s from round %.0f on, by node %s)", num(set, "strategy_version", 0),
+               str(set, "strategy_next"), num(set, "strategy_from", 0), str(set, "strategy_by"));
+    printf("\n    budget %s, longest wait %s\n", ms(num(set, "budget_ms", -1), a),
            ms(num(set, "longest_wait_ms", -1), b));
     if (yes(set, "schema_differs"))
         printf("    the tensors differ from another node's: %s\n", schema);

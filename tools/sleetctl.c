@@ -22,6 +22,7 @@
 static const char usage_text[] =
     "usage: sleetctl [-s SOCKET] [--json] [status|peers|rounds|explain [ROUND]|state|"
     "                config|leave|resume|shutdown]\n"
+    "       sleetctl [-s SOCKET] [--json] set [SET] strategy=NAME[:A[,B]]\n"
     "       sleetctl [--json] run -n N [--loss P] [--seed S] [--rate MBIT]\n"
     "                [--freeze NODE:WHEN:FOR_S] [--keep DIR]\n"
     "                [--security sealed|none] -- CMD ARGS...\n"
@@ -34,6 +35,8 @@ static const char usage_text[] =
     "explain tells which elements of a round had which contributors, and why not all.\n"
     "state tells who publishes which version of the tensors, and whose blobs are held.\n"
     "resume lets a parked or paused job go on among the nodes that can be heard now.\n"
+    "set gives a set of tensors another strategy while the job runs: from a round a little\n"
+    "ahead on all nodes average by it.  SET may be left out where the node has one.\n"
     "config prints the daemon's options as a file that sleetd takes.\n"
     "run: N daemons and N copies of CMD on this machine, with keys of their own.  P is the fraction of\n"
     "datagrams that the daemons drop (emulated); MBIT the rate of each node;\n"
@@ -336,10 +339,9 @@ static const struct command {
     {"explain", show_explain, true}, {"state", show_state, false}, {"config", show_config, false}, {"leave", NULL, false},
     {"resume", NULL, false}, {"shutdown", NULL, false}};
 
-static int ask(const char *socket_path, const struct command *command, const char *word, bool json)
+int ctl_ask(const char *socket_path, const char *line, void (*show)(const cJSON *), bool json)
 {
-    char why[512], line[64];
-    snprintf(line, sizeof line, "%s%s%s", command->name, word ? " " : "", word ? word : "");
+    char why[512];
     cJSON *answer = ctl_request(socket_path, line, ANSWER_LIMIT_MS, why, sizeof why);
     if (!answer) {
         fprintf(stderr, "sleetctl: %s\n", why);
@@ -349,11 +351,18 @@ static int ask(const char *socket_path, const struct command *command, const cha
         char *text = cJSON_PrintUnformatted(answer);
         puts(text ? text : "{}");
         cJSON_free(text);
-    } else if (command->show) {
-        command->show(answer);
+    } else if (show) {
+        show(answer);
     }
     cJSON_Delete(answer);
     return fflush(stdout) == 0 ? CTL_OK : CTL_FAILED;
+}
+
+static int ask(const char *socket_path, const struct command *command, const char *word, bool json)
+{
+    char line[64];
+    snprintf(line, sizeof line, "%s%s%s", command->name, word ? " " : "", word ? word : "");
+    return ctl_ask(socket_path, line, command->show, json);
 }
 
 int main(int argc, char **argv)
@@ -392,6 +401,8 @@ int main(int argc, char **argv)
     }
     if (strcmp(command, "evict") == 0 || strcmp(command, "rekey") == 0)
         return order_main(socket_path, argc - optind, argv + optind, json);
+    if (strcmp(command, "set") == 0)
+        return set_main(socket_path, argc - optind, argv + optind, json);
     const char *word = NULL;
     for (int k = optind + 1; k < argc; k++) /* options after the command */
         if (strcmp(argv[k], "--json") == 0)

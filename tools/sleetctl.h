@@ -14,6 +14,9 @@ enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2 }; /* exit codes */
 cJSON *ctl_request(const char *socket_path, const char *command, int limit_ms, char *why,
                    size_t why_len);
 
+/* Send it, and print the answer: as JSON, or by `show` (NULL: not at all); the exit code. */
+int ctl_ask(const char *socket_path, const char *line, void (*show)(const cJSON *), bool json);
+
 /* Print the answer to "status", "peers", "rounds" or "config" for people. */
 void show_status(const cJSON *answer);
 void show_peers(const cJSON *answer);
@@ -31,6 +34,9 @@ int keygen_main(int argc, char **argv, bool json);
 
 /* `sleetctl evict` and `rekey`: argv[0] is which; its exit code. */
 int order_main(const char *socket_path, int argc, char **argv, bool json);
+
+/* `sleetctl set`: argv[0] is that; its exit code. */
+int set_main(const char *socket_path, int argc, char **argv, bool json);
 
 /* ---- sleetctl run ------------------------------------------------------- */
 
