@@ -87,11 +87,14 @@ static void do_tensor(const struct call *a)
         command_fail(a->c, SLEET_ESTATE, "tensor: say `set` first");
         return;
     }
+    uint64_t rows = 0;
     if (!control_decode(t.name, a->argv[0]) || !t.dtype ||
-        !command_number(a->argv[2], ELEMENTS_MAX, &t.count)) {
-        command_fail(a->c, SLEET_EINVAL, "tensor NAME DTYPE COUNT: bad name, dtype or count");
+        !command_number(a->argv[2], ELEMENTS_MAX, &t.count) ||
+        (a->argc > 4 && !command_number(a->argv[4], UINT32_MAX, &rows)) || (rows && t.count % rows)) {
+        command_fail(a->c, SLEET_EINVAL, "tensor NAME DTYPE COUNT: bad name, dtype, count or rows");
         return;
     }
+    t.rows = (uint32_t)rows;
     const char *why = t.codec ? kind_refuse_codec(&def->kind, t.dtype, (int)t.codec) : NULL;
     if (why) {
         command_fail(a->c, SLEET_EINVAL, why);
@@ -450,7 +453,7 @@ static const struct {
     {"orders", 0, 0, orders_do_show, REPORT},
     {"quit", 0, 0, do_quit, PLAIN},
     {"set", 2, 6, do_set, PLAIN},
-    {"tensor", 3, 4, do_tensor, PLAIN},
+    {"tensor", 3, 5, do_tensor, PLAIN},
     {"register", 0, 0, do_register, PLAIN},
     {"start", 7, 10, do_start, PLAIN},
     {"cancel", 1, 1, do_cancel, PLAIN},

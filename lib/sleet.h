@@ -240,6 +240,12 @@ SLEET_API int sleet_set_configure(sleet_set *set, const sleet_set_options *optio
  * Errors: EINVAL, ESTATE. */
 SLEET_API int sleet_set_codec(sleet_set *set, uint32_t index, sleet_codec codec);
 
+/* Say that tensor `index` is a matrix, row by row, of so many rows (0: a vector, the default), before the
+ * set is registered; equal on all nodes.  Strategies that send low-rank differences (ring and pairs with a
+ * rank) take a matrix as one; to the others it is all the same.
+ * Errors: EINVAL (the rows do not divide the elements), ESTATE. */
+SLEET_API int sleet_set_rows(sleet_set *set, uint32_t index, uint32_t rows);
+
 /* Hand the set to the daemon and map the shared buffers.  From here on this
  * process is the node's one contributor to the set.
  * A schema that differs from another node's is known a round trip later:

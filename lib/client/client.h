@@ -14,6 +14,7 @@ struct tensor {
     sleet_dtype dtype;
     sleet_codec codec;     /* 0: the default */
     uint64_t count, bytes; /* elements, bytes */
+    uint32_t rows;         /* 0: it is a vector */
     uint64_t offset;       /* bytes from the start of the send half */
     void *data;            /* the caller's, or NULL */
 };

@@ -112,6 +112,22 @@ int sleet_set_codec(sleet_set *set, uint32_t index, sleet_codec codec)
     return SLEET_OK;
 }
 
+int sleet_set_rows(sleet_set *set, uint32_t index, uint32_t rows)
+{
+    if (!set)
+        return SLEET_EINVAL;
+    if (index >= set->count)
+        return client_fail(set->ctx, SLEET_EINVAL, "set %s has no tensor %u", set->name, index);
+    if (set->handle >= 0)
+        return client_fail(set->ctx, SLEET_ESTATE, "set %s is registered already", set->name);
+    struct tensor *t = &set->tensors[index];
+    if (rows && t->count % rows)
+        return client_fail(set->ctx, SLEET_EINVAL, "set %s, tensor %s: %" PRIu64 " elements are not %u equal rows",
+                           set->name, t->name, t->count, rows);
+    t->rows = rows;
+    return SLEET_OK;
+}
+
 /* Map the descriptor that came with the reply "HANDLE BYTES". */
 static int map_shared(sleet_set *set, const char *text)
 {
@@ -156,9 +172,10 @@ int sleet_set_register(sleet_set *set)
                             kind_strategy_word(&set->kind, strategy));
     for (uint32_t i = 0; i < set->count && !error; i++) {
         control_encode(name, set->tensors[i].name);
-        error = client_call(ctx, until, text, "tensor %s %s %" PRIu64 " %s", name,
+        error = client_call(ctx, until, text, "tensor %s %s %" PRIu64 " %s %u", name,
                             control_dtype_text(set->tensors[i].dtype), set->tensors[i].count,
-                            set->tensors[i].codec ? codec_text((int)set->tensors[i].codec) : "-");
+                            set->tensors[i].codec ? codec_text((int)set->tensors[i].codec) : "-",
+                            set->tensors[i].rows);
     }
     if (!error)
         error = client_call(ctx, client_now() + CLIENT_REPLY_NS + (int64_t)set->half, text,

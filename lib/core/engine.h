@@ -65,6 +65,7 @@ typedef struct {
     sleet_dtype dtype;
     sleet_codec codec; /* 0: the default */
     uint64_t count;    /* elements */
+    uint32_t rows;     /* of a matrix; 0: it is a vector */
 } engine_tensor;
 
 /* Make a set known with its local contributor.  Arrays are copied.  Returns a

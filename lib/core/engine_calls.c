@@ -31,7 +31,7 @@ static int layout_from(struct layout *l, const char *name, struct set_kind kind,
 {
     struct tensor_spec specs[SLEET_TENSORS_MAX];
     for (uint32_t i = 0; i < n; i++)
-        specs[i] = (struct tensor_spec){t[i].name, t[i].dtype, t[i].codec, t[i].count};
+        specs[i] = (struct tensor_spec){t[i].name, t[i].dtype, t[i].codec, t[i].count, t[i].rows};
     return layout_init(l, name, kind, specs, n);
 }
 

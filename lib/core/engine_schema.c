@@ -18,6 +18,7 @@ static void kind_put(uint8_t out[static WIRE_KIND_BYTES], const struct set_kind 
 static void entry_put(struct wire_tensor *out, const struct tensor *t)
 {
     out->count = t->count;
+    out->rows = t->rows;
     out->dtype = (uint8_t)t->dtype;
     out->codec = (uint8_t)t->codec;
     memcpy(out->name, t->name, sizeof out->name);
@@ -40,7 +41,7 @@ void schema_offer(engine *e, struct member *m, struct set *s, uint16_t first)
 
 static bool same_tensor(const struct wire_tensor *a, const struct tensor *b)
 {
-    return a->count == b->count && a->dtype == (uint8_t)b->dtype && a->codec == (uint8_t)b->codec &&
+    return a->count == b->count && a->rows == b->rows && a->dtype == (uint8_t)b->dtype && a->codec == (uint8_t)b->codec &&
            strcmp(a->name, b->name) == 0;
 }
 
@@ -62,11 +63,16 @@ static char *text_u64(char *at, char *end, uint64_t v)
     return text_add(at, end, d);
 }
 
-static char *text_tensor(char *at, char *end, const char *name, uint64_t count, int codec)
+static char *text_tensor(char *at, char *end, const char *name, uint64_t count, uint32_t rows, int codec)
 {
     at = text_add(at, end, name);
     at = text_add(at, end, " of ");
     at = text_u64(at, end, count);
+    if (rows) {
+        at = text_add(at, end, " in ");
+        at = text_u64(at, end, rows);
+        at = text_add(at, end, " rows");
+    }
     if (codec == SLEET_CODEC_F32)
         return at;
     at = text_add(at, end, " as ");
@@ -108,12 +114,12 @@ static void schemas_differ(engine *e, struct member *m, struct set *s, uint32_t 
     t = text_u64(t, end, index);
     t = text_add(t, end, ": here ");
     const struct tensor *ours = index < s->layout.n ? &s->layout.tensors[index] : NULL;
-    t = ours ? text_tensor(t, end, ours->name, ours->count, (int)ours->codec) : text_add(t, end, "none");
+    t = ours ? text_tensor(t, end, ours->name, ours->count, ours->rows, (int)ours->codec) : text_add(t, end, "none");
     t = text_add(t, end, ", on node ");
     t = text_u64(t, end, m->node_id);
     t = text_add(t, end, theirs ? " " : " none");
     if (theirs)
-        t = text_tensor(t, end, theirs->name, theirs->count, theirs->codec);
+        t = text_tensor(t, end, theirs->name, theirs->count, theirs->rows, theirs->codec);
     differs(e, m, s, t);
 }
 

@@ -80,6 +80,7 @@ static bool allocate(cluster *c, const struct sim_config *config, const uint64_t
         c->tensor[i].dtype = state ? SLEET_F32_STATE : SLEET_F32;
         c->tensor[i].codec = state ? 0 : config->codec;
         c->tensor[i].count = counts[i];
+        c->tensor[i].rows = config->rows ? config->rows[i] : 0;
         c->elements += counts[i];
     }
     for (uint32_t i = 0; i < sim_nodes(c->sim); i++) {

@@ -374,8 +374,8 @@ static const struct set_kind models[2] = {{.payload = SLEET_MODEL}, {.payload = 
 static void schemas_that_differ_are_named(void)
 {
     static const engine_tensor tensors[2][3] = {
-        {{"first", SLEET_F32, 0, 5}, {"second", SLEET_F32, 0, 300}, {"third", SLEET_F32, 0, 1}},
-        {{"first", SLEET_F32, 0, 5}, {"second", SLEET_F32, 0, 301}, {"third", SLEET_F32, 0, 2}}};
+        {{"first", SLEET_F32, 0, 5, 0}, {"second", SLEET_F32, 0, 300, 0}, {"third", SLEET_F32, 0, 1, 0}},
+        {{"first", SLEET_F32, 0, 5, 0}, {"second", SLEET_F32, 0, 301, 0}, {"third", SLEET_F32, 0, 2, 0}}};
     struct texts texts;
     two_schemas(models, tensors, &texts);
     for (uint32_t i = 0; i < 2; i++) {
@@ -385,13 +385,26 @@ static void schemas_that_differ_are_named(void)
     }
 }
 
+static void shapes_that_differ_are_named(void)
+{
+    static const engine_tensor tensors[2][3] = {
+        {{"first", SLEET_F32, 0, 5, 0}, {"second", SLEET_F32, 0, 300, 30}, {"third", SLEET_F32, 0, 1, 0}},
+        {{"first", SLEET_F32, 0, 5, 0}, {"second", SLEET_F32, 0, 300, 20}, {"third", SLEET_F32, 0, 1, 0}}};
+    struct texts texts;
+    two_schemas(models, tensors, &texts);
+    for (uint32_t i = 0; i < 2; i++) {
+        CHECK(strstr(texts.text[i], "second of 300 in 30 rows") != NULL);
+        CHECK(strstr(texts.text[i], "second of 300 in 20 rows") != NULL);
+    }
+}
+
 static void kinds_that_differ_are_named(void)
 {
     static const struct set_kind kinds[2] = {{.payload = SLEET_MODEL},
                                              {.payload = SLEET_GRADIENT, .estimator = SLEET_CARRY, .update = SLEET_LINEAR}};
     static const engine_tensor tensors[2][3] = {
-        {{"first", SLEET_F32, 0, 5}, {"second", SLEET_F32, 0, 300}, {"third", SLEET_F32, 0, 1}},
-        {{"first", SLEET_F32, 0, 5}, {"second", SLEET_F32, 0, 300}, {"third", SLEET_F32, 0, 1}}};
+        {{"first", SLEET_F32, 0, 5, 0}, {"second", SLEET_F32, 0, 300, 0}, {"third", SLEET_F32, 0, 1, 0}},
+        {{"first", SLEET_F32, 0, 5, 0}, {"second", SLEET_F32, 0, 300, 0}, {"third", SLEET_F32, 0, 1, 0}}};
     struct texts texts;
     two_schemas(kinds, tensors, &texts);
     for (uint32_t i = 0; i < 2; i++) {
@@ -415,7 +428,7 @@ static void calls_that_are_refused(void)
     REQUIRE(c);
     engine *e = sim_engine(cluster_sim(c), 0);
     sleet_time now = sim_now(cluster_sim(c));
-    engine_tensor t[2] = {{"t0", SLEET_F32, 0, 4}, {"t1", SLEET_F32, 0, 4}}, bad = {"", SLEET_F32, 0, 4};
+    engine_tensor t[2] = {{"t0", SLEET_F32, 0, 4, 0}, {"t1", SLEET_F32, 0, 4, 0}}, bad = {"", SLEET_F32, 0, 4, 0};
     CHECK_EQ(cluster_register(c, 0), SLEET_EBUSY);
     CHECK_EQ(engine_register(e, "model", (struct set_kind){.payload = SLEET_MODEL}, t, 2, now), SLEET_EBUSY);
     CHECK_EQ(engine_register(e, "other", (struct set_kind){.payload = SLEET_MODEL}, t, 0, now), SLEET_EINVAL);
@@ -494,6 +507,7 @@ TEST_SUITE(engine) = {
     TEST(twice_as_slow_stays_in_the_same_rounds),
     TEST(frozen_ten_seconds_comes_back),
     TEST(schemas_that_differ_are_named),
+    TEST(shapes_that_differ_are_named),
     TEST(kinds_that_differ_are_named),
     TEST(calls_that_are_refused),
     TEST_END,

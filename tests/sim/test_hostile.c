@@ -38,7 +38,7 @@ static bool open_pair(struct pair *p, const char *job0, const char *job1)
                                 .seed = test_seed(),
                                 .peers = &p->addr[1 - i],
                                 .peer_count = 1};
-        engine_tensor t = {"weights", SLEET_F32, 0, ELEMENTS};
+        engine_tensor t = {"weights", SLEET_F32, 0, ELEMENTS, 0};
         snprintf(config.job, sizeof config.job, "%s", jobs[i]);
         p->e[i] = engine_new(&config, p->now);
         if (!p->e[i])

@@ -336,7 +336,7 @@ static void a_forged_address_gets_three_times_what_it_gave(void)
 {
     sleet_addr forged = stranger(7);
     uint64_t gave = 0;
-    engine_tensor t = {"weights", SLEET_F32, 0, 100};
+    engine_tensor t = {"weights", SLEET_F32, 0, 100, 0};
     REQUIRE(open_duo("job", "job", 1, 1));
     for (unsigned i = 0; i < 3; i++) { /* its PINGs are three times as long as node 1's */
         char name[] = {"set0"};

@@ -22,7 +22,7 @@ static int make_as(struct layout *l, const char *set, const char *const *names,
 {
     static struct tensor_spec specs[SLEET_TENSORS_MAX + 1];
     for (uint32_t i = 0; i < n && i < SLEET_TENSORS_MAX; i++)
-        specs[i] = (struct tensor_spec){names[i], dtypes[i], 0, counts[i]};
+        specs[i] = (struct tensor_spec){names[i], dtypes[i], 0, counts[i], 0};
     return layout_init(l, set, model, specs, n);
 }
 
@@ -114,13 +114,13 @@ static void layout_limits(void)
     CHECK_EQ(make(&l, over, 2), SLEET_ELIMIT);
     CHECK_EQ(make(&l, huge, 2), SLEET_ELIMIT);
     CHECK_EQ(make(&l, ones, 0), SLEET_EINVAL);
-    CHECK_EQ(layout_init(&l, "s", model, &(struct tensor_spec){"a", SLEET_F32, 0, 1},
+    CHECK_EQ(layout_init(&l, "s", model, &(struct tensor_spec){"a", SLEET_F32, 0, 1, 0},
                          SLEET_TENSORS_MAX + 1), SLEET_ELIMIT);
     CHECK_EQ(make_as(&l, "s", same, f32s, ones, 2), SLEET_EEXIST);
     CHECK_EQ(make_as(&l, "s", empty, f32s, ones, 1), SLEET_EINVAL);
     CHECK_EQ(make_as(&l, "", abc, f32s, ones, 1), SLEET_EINVAL);
     CHECK_EQ(layout_init(&l, "s", (struct set_kind){.payload = (sleet_payload)9},
-                         &(struct tensor_spec){"a", SLEET_F32, 0, 1}, 1), SLEET_EINVAL);
+                         &(struct tensor_spec){"a", SLEET_F32, 0, 1, 0}, 1), SLEET_EINVAL);
     CHECK_EQ(make_as(&l, "s", abc, &(sleet_dtype){(sleet_dtype)9}, ones, 1),
              SLEET_EINVAL);
     memset(longer, 'x', 64);
@@ -156,7 +156,7 @@ static void layout_hash_sees_every_difference(void)
 
 static void layout_hash_sees_kind_and_codec(void)
 {
-    const struct tensor_spec spec = {"a", SLEET_F32, 0, 3};
+    const struct tensor_spec spec = {"a", SLEET_F32, 0, 3, 0};
     const struct set_kind kinds[] = {KIND(SLEET_MODEL, 0, 0, 0), KIND(SLEET_GRADIENT, 0, 0, 0),
                                      KIND(SLEET_DELTA, 0, 0, 0), KIND(SLEET_GRADIENT, SLEET_EXPECTED, 0, 0),
                                      KIND(SLEET_GRADIENT, 0, SLEET_NONLINEAR, 0),

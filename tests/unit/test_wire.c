@@ -67,7 +67,7 @@ static void fill_schema(struct wire_schema *s)
 {
     *s = (struct wire_schema){.set = 0x11223344, .tensors = 5, .first = 3, .n = 2, .kind = {1, 1, 1, 1, 1},
                               .name = "net"};
-    s->entries[0] = (struct wire_tensor){.count = 1u << 20, .dtype = 1, .codec = 1, .name = "w"};
+    s->entries[0] = (struct wire_tensor){.count = 1u << 20, .rows = 1u << 10, .dtype = 1, .codec = 1, .name = "w"};
     s->entries[1] = (struct wire_tensor){.count = 7, .dtype = 1, .codec = 1, .name = "bias"};
 }
 
@@ -82,7 +82,7 @@ static size_t sample(int type, uint8_t *out)
         break;
     case WIRE_SCHEMA: fill_schema(&f.schema); break;
     case WIRE_SCHEMA_ACK:
-        f.ack = (struct wire_schema_ack){9, VERDICT_DIFFERS, 4, 1, {1, 1, 2, 1, 1}, {3, 1, 1, "bias"}};
+        f.ack = (struct wire_schema_ack){9, VERDICT_DIFFERS, 4, 1, {1, 1, 2, 1, 1}, {3, 0, 1, 1, "bias"}};
         break;
     case WIRE_PING:
         f.ping = (struct wire_ping){.time = 1, .echo = 2, .hold = 3, .request = true, .n = 2};
@@ -113,7 +113,7 @@ static size_t sample(int type, uint8_t *out)
     return encode(type, &f, out, FRAME_CAP);
 }
 
-static const size_t sample_bytes[] = {0, 88, 88, 19 + 3 + 12 + 15, 17 + 15, 20 + 96 + 40 + 32, 52, 70, 8,
+static const size_t sample_bytes[] = {0, 88, 88, 19 + 3 + 16 + 19, 17 + 19, 20 + 96 + 40 + 32, 52, 70, 8,
                                       12 + 51, 4};
 
 static void every_frame_round_trips(void)
@@ -147,6 +147,7 @@ static void fields_arrive(void)
     CHECK_EQ(decode(WIRE_SCHEMA, &f, b, sample(WIRE_SCHEMA, b)), SLEET_OK);
     CHECK_STR(f.schema.entries[1].name, "bias");
     CHECK_EQ(f.schema.entries[0].count, 1 << 20);
+    CHECK_EQ(f.schema.entries[0].rows, 1 << 10);
 }
 
 /* A frame cut anywhere, or with a byte more, is malformed.  (DATA may be cut within
@@ -206,11 +207,11 @@ static const struct bound {
     {WIRE_SCHEMA, 8, 1, 1, false},     {WIRE_SCHEMA, 8, 1, 17, false},
     {WIRE_SCHEMA, 9, 1, 0, false},     {WIRE_SCHEMA, 9, 1, 64, false},
     {WIRE_SCHEMA, 20, 1, 0, false},    {WIRE_SCHEMA_ACK, 4, 1, 4, false},
-    {WIRE_SCHEMA, 32, 1, 0, false},    {WIRE_SCHEMA, 32, 1, 64, false},
-    {WIRE_SCHEMA, 33, 1, 0, false},    {WIRE_SCHEMA_ACK, 4, 1, 3, false},
+    {WIRE_SCHEMA, 36, 1, 0, false},    {WIRE_SCHEMA, 36, 1, 64, false},
+    {WIRE_SCHEMA, 37, 1, 0, false},    {WIRE_SCHEMA_ACK, 4, 1, 3, false},
     {WIRE_SCHEMA_ACK, 4, 1, 0, false}, {WIRE_SCHEMA_ACK, 4, 1, 1, false},
     {WIRE_SCHEMA_ACK, 5, 1, 0, false}, {WIRE_SCHEMA_ACK, 6, 2, 1025, false},
-    {WIRE_SCHEMA_ACK, 5, 1, 2, false}, {WIRE_SCHEMA_ACK, 27, 1, 0, false},
+    {WIRE_SCHEMA_ACK, 5, 1, 2, false}, {WIRE_SCHEMA_ACK, 31, 1, 0, false},
     {WIRE_DATA, 16, 1, 0, false},      {WIRE_DATA, 16, 1, 1, true},
     {WIRE_DATA, 16, 1, 3, true},       {WIRE_DATA, 16, 1, 4, true},
     {WIRE_DATA, 16, 1, 5, false},      {WIRE_DATA, 17, 1, 0, false},
@@ -300,12 +301,12 @@ static void schemas_pack_what_fits(void)
     }
     size_t n = wire_schema_encode(b, sizeof(b), &s);
     CHECK_EQ(s.n, 14);
-    CHECK_EQ(n, 19 + 63 + 14 * 74);
+    CHECK_EQ(n, 19 + 63 + 14 * 78);
     CHECK(n <= WIRE_SCHEMA_MAX);
     CHECK_EQ(wire_schema_decode(&back, b, n), SLEET_OK);
     CHECK_EQ(back.n, 14);
     CHECK_STR(back.entries[13].name, s.entries[13].name);
-    CHECK_EQ(wire_schema_encode(b, 14 + 63 + 73, &s), 0);
+    CHECK_EQ(wire_schema_encode(b, 14 + 63 + 77, &s), 0);
     s.n = 17;
     CHECK_EQ(wire_schema_encode(b, sizeof(b), &s), 0);
 }

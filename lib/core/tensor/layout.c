@@ -7,17 +7,21 @@
 #include <xxhash.h>
 
 #define TENSOR_HEAD 10
+#define TENSOR_BYTES (TENSOR_HEAD + 64 + 4)
 #define LARGE (UINT64_C(1) << 20) /* elements; sets above it travel in half the bytes */
 
-/* dtype, codec, count and name as hashed; `nul` includes the name's end. */
-static size_t tensor_bytes(uint8_t out[TENSOR_HEAD + 64], const struct tensor *t, bool nul)
+/* dtype, codec, count and name as hashed; `nul` includes the name's end.  Of a matrix the end in any case,
+ * then the rows. */
+static size_t tensor_bytes(uint8_t out[TENSOR_BYTES], const struct tensor *t, bool nul)
 {
-    size_t len = strlen(t->name) + (nul ? 1 : 0);
+    size_t len = strlen(t->name) + (nul || t->rows ? 1 : 0);
     out[0] = (uint8_t)t->dtype;
     out[1] = (uint8_t)t->codec;
     for (int i = 0; i < 8; i++)
         out[2 + i] = (uint8_t)(t->count >> (8 * i));
     memcpy(out + TENSOR_HEAD, t->name, len);
+    for (int i = 0; t->rows && i < 4; i++)
+        out[TENSOR_HEAD + len++] = (uint8_t)(t->rows >> (8 * i));
     return TENSOR_HEAD + len;
 }
 
@@ -64,7 +68,7 @@ static int index_ids(struct layout *l)
 static uint32_t layout_hash(const struct layout *l)
 {
     XXH3_state_t state;
-    uint8_t bytes[TENSOR_HEAD + 64];
+    uint8_t bytes[TENSOR_BYTES];
     const uint8_t kind[] = {(uint8_t)l->kind.payload, (uint8_t)l->kind.estimator,
                             (uint8_t)l->kind.update, (uint8_t)l->kind.exchange,
                             (uint8_t)l->kind.strategy};
@@ -90,9 +94,9 @@ static int fill(struct layout *l, const struct tensor_spec *specs)
     for (uint32_t i = 0; i < l->n; i++) {
         const struct tensor_spec *s = &specs[i];
         struct tensor *t = &l->tensors[i];
-        uint8_t bytes[TENSOR_HEAD + 64];
+        uint8_t bytes[TENSOR_BYTES];
         uint64_t fragments = kind_fragments(s->count);
-        if (!name_ok(s->name) || !dtype_ok(s->dtype))
+        if (!name_ok(s->name) || !dtype_ok(s->dtype) || (s->rows && s->count % s->rows))
             return SLEET_EINVAL;
         if (next + fragments > UINT32_MAX)
             return SLEET_ELIMIT;
@@ -102,6 +106,7 @@ static int fill(struct layout *l, const struct tensor_spec *specs)
         if (kind_refuse_codec(&l->kind, t->dtype, (int)t->codec))
             return SLEET_EINVAL;
         t->count = s->count;
+        t->rows = s->rows;
         t->first = (uint32_t)next;
         t->fragments = (uint32_t)fragments;
         t->id = (uint32_t)XXH3_64bits(bytes, tensor_bytes(bytes, t, false));

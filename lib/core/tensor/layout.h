@@ -16,6 +16,7 @@ struct tensor {
     sleet_dtype dtype;
     sleet_codec codec;
     uint64_t count;     /* elements */
+    uint32_t rows;      /* of a matrix, row by row; 0: it is a vector */
     uint32_t id;        /* names it on the wire */
     uint32_t first;     /* number of its first fragment in the set */
     uint32_t fragments; /* 0 when count is 0 */
@@ -38,10 +39,11 @@ struct tensor_spec {
     sleet_dtype dtype;
     sleet_codec codec; /* 0: by the set's size */
     uint64_t count;    /* elements */
+    uint32_t rows;     /* of a matrix, a divisor of the count; 0: it is a vector */
 };
 
 /* Copies everything.  SLEET_OK; EINVAL (a name empty or too long, no tensor,
- * nothing but state, unknown dtype, what kind.h refuses), ENOMEM, EEXIST (two tensors with one name or id),
+ * nothing but state, unknown dtype, rows that do not divide the count, what kind.h refuses), ENOMEM, EEXIST (two tensors with one name or id),
  * ELIMIT (more than SLEET_TENSORS_MAX tensors or 2^32 - 1 fragments).  On
  * failure the layout is empty and needs no layout_fini(). */
 int layout_init(struct layout *, const char *name, struct set_kind, const struct tensor_spec *,

@@ -8,7 +8,7 @@
     (PING_ATTACHED | PING_ESTABLISHED | PING_CLOSED | PING_DIFFERS | PING_PARKED | PING_PAUSED |    \
      PING_MERGED | PING_SKETCH)
 #define MEMBER_BYTES 17
-#define ENTRY_BYTES 11 /* without the name */
+#define ENTRY_BYTES 15 /* without the name */
 
 static int verdict_of(bool fine) { return fine ? SLEET_OK : SLEET_EMALFORMED; }
 
@@ -207,6 +207,7 @@ static void put_entry(byte_writer *w, const struct wire_tensor *t)
 {
     uint8_t len = name_length(t->name);
     put_u64(w, t->count);
+    put_u32(w, t->rows);
     put_u8(w, t->dtype);
     put_u8(w, t->codec);
     put_u8(w, len);
@@ -218,6 +219,7 @@ static void put_entry(byte_writer *w, const struct wire_tensor *t)
 static void get_entry(byte_reader *r, struct wire_tensor *t)
 {
     t->count = get_u64(r);
+    t->rows = get_u32(r);
     t->dtype = get_u8(r);
     t->codec = get_u8(r);
     uint8_t len = get_u8(r);

@@ -117,6 +117,7 @@ struct wire_ping {
 
 struct wire_tensor {
     uint64_t count;
+    uint32_t rows; /* 0: not a matrix */
     uint8_t dtype, codec;
     char name[64];
 };
