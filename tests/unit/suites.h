@@ -17,6 +17,7 @@
     X(parity) \
     X(path) \
     X(peer) \
+    X(power) \
     X(protect) \
     X(recipe) \
     X(replay) \
