@@ -269,7 +269,7 @@ static void do_job(const struct call *a)
 {
     const struct daemon *d = a->k->d;
     engine_set info = {.trainers = 0};
-    int handle;
+    int handle = -1;
     if (a->argc > 0) {
         if (!command_slot(a, &handle))
             return;
@@ -278,9 +278,9 @@ static void do_job(const struct call *a)
             return;
         }
     }
-    control_say(a->c, "212 %" PRIu64 " %u %u %u %" PRIu64 " %d", d->config->node_id, d->nodes_known,
+    control_say(a->c, "212 %" PRIu64 " %u %u %u %" PRIu64 " %d %d", d->config->node_id, d->nodes_known,
                 engine_nodes_alive(d->engine, d->now), info.trainers, info.job_round,
-                info.schema_differs);
+                info.schema_differs, a->argc > 0 && engine_wanted(d->engine, handle));
 }
 
 void command_events(struct control *k)

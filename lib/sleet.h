@@ -367,6 +367,11 @@ SLEET_API int sleet_wait(sleet_set *set, sleet_report *report);
  * without an open round as well. */
 SLEET_API int sleet_cancel(sleet_set *set);
 
+/* 1 where other nodes have begun a round of the set that sleet_start() would join, 0 where not: for a
+ * trainer that averages now and then, to ask behind each step.  One question to the daemon, which asks
+ * nobody.  Errors: EINVAL, ESTATE (not registered), EDAEMON, ESTALLED, EPROTO. */
+SLEET_API int sleet_wanted(sleet_set *set);
+
 /* ---- state ---------------------------------------------------------------- */
 
 /* What a node needs to go on where another is: the tensors of a set at a version, and a blob of

@@ -29,6 +29,8 @@ static void lay_out(struct learner *l, const struct train_options *o)
         l->anchor = l->elements;
         l->elements += (1 + o->outer.kind->moments) * n;
     }
+    if (o->trigger.kind == &trigger_auto)
+        l->wish = l->elements++;
     if (gradient || average_owned(o->average))
         add_tensor(l, "gradient", n, false)->count = n;
     if (average_owned(o->average))
@@ -39,6 +41,8 @@ static void lay_out(struct learner *l, const struct train_options *o)
         add_part(t, moments, kind->moments);
     if (l->statistics && !o->local_statistics)
         add_part(add_tensor(l, "statistics", l->statistics, gradient), n, 1);
+    if (l->wish)
+        add_part(add_tensor(l, "wish", 1, false), l->wish, 1);
     if (!gradient && !o->local_moments)
         add_part(add_tensor(l, kind->moments_name, n, o->refresh), moments, kind->moments);
 }

@@ -1,13 +1,14 @@
 /* sleet-train-node.c - what a node does of a step but for the round itself, which a daemon or the
  * simulation makes. */
 #include "sleet-train.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 bool node_open(struct train_node *n, const struct train_options *o, struct learner *l,
-               struct shard_split *split, uint32_t shard)
+               struct shard_split *split, uint32_t shard, struct trigger *trigger)
 {
-    *n = (struct train_node){.options = o, .learner = l, .walk = shard_walk_of(split, shard, o->seed)};
+    *n = (struct train_node){.options = o, .learner = l, .trigger = trigger, .walk = shard_walk_of(split, shard, o->seed)};
     n->values = malloc(l->elements * sizeof *n->values);
     if (!n->values || (average_owned(o->average) && !keeper_open(&n->keeper, l->params)))
         return false;
@@ -26,13 +27,19 @@ double node_step(struct train_node *n, uint64_t step, const float *residual, flo
 {
     if (n->options->ef)
         return feedback_before(n->learner, n->options, &n->walk, step, residual, scratch, n->values);
-    return learner_before(n->learner, &n->walk, n->options->average, step, n->values);
+    if (n->options->trigger.kind != &trigger_selsync)
+        return learner_before(n->learner, &n->walk, n->options->average, step, n->values);
+    double loss = learner_gradient(n->learner, &n->walk, n->values);
+    trigger_gradient(&n->options->trigger, n->trigger,
+                     sqrt(optimizer_energy(n->learner->gradient, n->learner->params)));
+    learner_apply(n->learner, step, n->values);
+    return loss;
 }
 
 bool node_due(const struct train_node *n, uint64_t done)
 {
     bool last = n->options->average == AVERAGE_OUTER && done == n->learner->optimizer.steps;
-    return last || (n->options->average && trigger_due(&n->options->trigger, done));
+    return last || (n->options->average && trigger_due(&n->options->trigger, n->trigger, done));
 }
 
 void node_give(struct train_node *n, float *tensors)
@@ -42,6 +49,8 @@ void node_give(struct train_node *n, float *tensors)
     if (l->anchor)
         for (size_t k = 0; k < l->params; k++)
             l->gradient[k] = anchor[k] - n->values[k];
+    if (l->wish)
+        n->values[l->wish] = (float)trigger_wish(n->trigger);
     learner_pack(l, n->values, tensors);
 }
 
@@ -71,5 +80,8 @@ bool node_take(struct train_node *n, uint64_t step, uint32_t flags, const float 
         return true; /* owners step, see node_own_step() */
     if (n->options->ef)
         return feedback_after(n->learner, step, flags, tensors, n->values);
-    return learner_after(n->learner, n->options->average, step, flags, tensors, n->values);
+    bool taken = learner_after(n->learner, n->options->average, step, flags, tensors, n->values);
+    if (n->learner->wish)
+        trigger_choose(n->trigger, (double)n->values[n->learner->wish]);
+    return taken;
 }

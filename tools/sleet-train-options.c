@@ -34,7 +34,11 @@
     X(O_SEED, "seed", "N", "of weights, shards and order (1)")                              \
     X(O_EVALUATE, "evaluate", "N", "test every N steps (once an epoch)")                    \
     X(O_AVERAGE, "average", "WHAT", "model, gradient, owner or none (model)")                      \
-    X(O_EVERY, "every", "N", "model: average behind every N-th step (1)")                   \
+    X(O_EVERY, "every", "N", "model: average behind every N-th step, or auto: as often as takes a tenth of the time (1)") \
+    X(O_TRIGGER, "trigger", "T", "model: average behind steps that --every says, or (selsync) whose gradient changes (every)") \
+    X(O_DELTA, "delta", "X", "selsync: the relative change of the gradient's norm (0.3)")   \
+    X(O_WINDOW, "window", "N", "selsync: over so many steps, 1 to 100 (25)")                \
+    X(O_MAX_LOCAL, "max-local", "N", "selsync: local steps in a row at most; 0: any number (500)") \
     X(O_OUTER, "outer", "O", "model: take the average as it is (none), or a step of nesterov towards it, as DiLoCo does (none)") \
     X(O_OUTER_LR, "outer-lr", "X", "(0.7)")                                                 \
     X(O_OUTER_MOMENTUM, "outer-momentum", "X", "(0.9)")                                     \
@@ -225,7 +229,15 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_SEED: return whole(v, 0, UINT64_MAX, &o->seed);
     case O_EVALUATE: return whole32(v, 1, UINT32_MAX, &o->evaluate);
     case O_AVERAGE: return average_of(v, &o->average) && o->average != AVERAGE_OUTER;
-    case O_EVERY: return whole(v, 1, UINT32_MAX, &o->trigger.every);
+    case O_EVERY:
+        if (strcmp(v, trigger_auto.name) != 0)
+            return whole(v, 1, UINT32_MAX, &o->trigger.every);
+        o->trigger.kind = &trigger_auto;
+        return true;
+    case O_TRIGGER: return (o->trigger.kind = trigger_find(v)) != NULL;
+    case O_DELTA: return real(v, 0, 1e30, &o->trigger.delta);
+    case O_WINDOW: return whole32(v, 1, TRIGGER_WINDOW_MAX, &o->trigger.window);
+    case O_MAX_LOCAL: return whole(v, 0, UINT32_MAX, &o->trigger.most);
     case O_OUTER:
         o->outer.kind = strcmp(v, "nesterov") == 0 ? &optimizer_nesterov : NULL;
         return o->outer.kind || strcmp(v, "none") == 0;
@@ -300,7 +312,7 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
                                 .seed = 1,
                                 .shards_text = "iid",
                                 .average = AVERAGE_MODEL,
-                                .trigger = {.every = 1},
+                                .trigger = {.delta = -1, .most = UINT64_MAX},
                                 .outer = {.rate = -1, .momentum = -1},
                                 .lie = 1,
                                 .ef_alpha = 1,

@@ -72,7 +72,11 @@ void train_print_settings(const struct train_print *p, const struct train_option
             nodes, o->shards_text, (unsigned long long)o->seed, names[o->average]);
     if (o->average == AVERAGE_OUTER)
         fprintf(to, " of %s, rate %g, momentum %g,", o->outer.kind->name, o->outer.rate, o->outer.momentum);
-    if (o->average && !trigger_always(&o->trigger))
+    if (o->trigger.kind == &trigger_selsync)
+        fprintf(to, " by selsync, delta %g, window %u", o->trigger.delta, o->trigger.window);
+    else if (o->trigger.kind == &trigger_auto)
+        fprintf(to, " as often as takes a tenth of the time");
+    else if (o->average && !trigger_always(&o->trigger))
         fprintf(to, " every %llu steps", (unsigned long long)o->trigger.every);
     if (o->average && o->codec)
         fprintf(to, " as %s", codec_text((int)o->codec));
@@ -153,6 +157,21 @@ void train_print_parked(struct train_print *p, uint64_t step, double seconds)
                 (unsigned long long)step);
     else
         fprintf(stderr, "sleet-train: going on after %.1f s\n", seconds);
+    fflush(stdout);
+}
+
+void train_print_every(struct train_print *p, uint64_t step, const struct trigger *t)
+{
+    if (t->every <= p->every && t->every >= p->every)
+        return;
+    p->every = t->every;
+    end_bar(p);
+    if (p->json)
+        printf("{\"event\":\"every\",\"step\":%llu,\"every\":%.0f,\"step_s\":%.6f,\"round_s\":%.6f}\n",
+               (unsigned long long)step, t->every, t->step_s, t->round_s);
+    else
+        printf("step %llu: averaging every %.0f steps; a step takes %.4f s here, a round %.4f s\n",
+               (unsigned long long)step, t->every, t->step_s, t->round_s);
     fflush(stdout);
 }
 

@@ -38,7 +38,7 @@ static int prepare(struct run *r, const struct dataset *data)
     r->before = malloc(r->learner.elements * sizeof(float));
     if (!r->before || !sets_open(&r->sets, &r->learner) ||
         !data_split(data, o->shards, o->shard_count, o->seed, &r->split) ||
-        !node_open(&r->node, o, &r->learner, &r->split, o->shard))
+        !node_open(&r->node, o, &r->learner, &r->split, o->shard, &r->tally->trigger))
         return train_fail(&r->print, "out of memory");
     return EXIT_OK;
 }
@@ -71,7 +71,7 @@ static int connect_daemon(struct run *r)
 static int meet(struct run *r)
 {
     sleet_report report = {0};
-    if (!r->sets.ctx || trigger_always(&r->o->trigger))
+    if (!r->sets.ctx || !trigger_waits(&r->o->trigger))
         return EXIT_OK;
     r->sets.schedule = (float)r->line.step;
     int error = sets_first_round(&r->sets, &r->node, &report);
@@ -126,6 +126,8 @@ static int average(struct run *r, uint64_t step, bool exact, sleet_report *repor
     r->line.round = report->round;
     r->line.group = report->group_size;
     r->line.coverage = report->coverage;
+    trigger_round(r->node.trigger, r->line.wait);
+    train_print_every(&r->print, r->line.step, r->node.trigger);
     if (report->flags & SLEET_PARKED)
         return EXIT_OK; /* no round, and nothing covered */
     tally_round(r->tally, report->coverage, report->skipped);
@@ -165,6 +167,10 @@ static void follow_job(struct run *r, uint64_t before, const sleet_report *repor
         return;
     }
     uint64_t every = r->o->trigger.every;
+    if (r->o->trigger.kind->joins) { /* the mean of where they are */
+        r->line.step = (uint64_t)lroundf(r->sets.schedule);
+        return;
+    }
     if (!r->based || (report->flags & SLEET_JOINING)) /* as the others have it */
         r->base = report->round - (uint64_t)lroundf(r->sets.schedule / (float)every);
     r->based = true;
@@ -205,6 +211,14 @@ static void fill_time(const struct run *r, double began)
         usleep((useconds_t)(left * 1e6));
 }
 
+/* A round is due, of the node's own accord or because others have begun one: 1; else 0 or an error. */
+static int due(struct run *r)
+{
+    if (node_due(&r->node, r->line.step))
+        return 1;
+    return r->sets.ctx && r->o->trigger.kind->joins ? sleet_wanted(r->sets.set) : 0;
+}
+
 #define NOT_THE_JOBS (SLEET_JOINING | SLEET_ALONE | SLEET_PARKED)
 
 static int train(struct run *r)
@@ -226,7 +240,11 @@ static int train(struct run *r)
         r->tally->loss_count++;
         fill_time(r, began);
         sleet_report report = {.flags = SLEET_ALONE};
-        if (node_due(&r->node, r->line.step)) {
+        trigger_step(r->node.trigger, train_clock() - began);
+        int round_due = due(r);
+        if (round_due < 0)
+            return give_up(r, "looking for a round of others", round_due);
+        if (round_due) {
             int status = average(r, before, false, &report);
             if (status == EXIT_OK && (report.flags & SLEET_PARKED))
                 status = wait_parked(r, before, &report);

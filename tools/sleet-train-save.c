@@ -45,7 +45,9 @@ static void settings(const struct train_state *s, struct lines *t)
     line(t, "steps = %llu\n", (unsigned long long)o->steps);
     if (o->local_moments)
         line(t, "local-momentum\n");
-    line(t, "every = %llu\n", (unsigned long long)o->trigger.every);
+    line(t, "trigger = %s, every %llu", o->trigger.kind->name, (unsigned long long)o->trigger.every);
+    line(t, ", delta %.9g, window %u, most %llu\n", o->trigger.delta, o->trigger.window,
+         (unsigned long long)o->trigger.most);
     if (o->outer.kind)
         line(t, "outer = %s, lr %.9g, momentum %.9g\n", o->outer.kind->name, o->outer.rate, o->outer.momentum);
     line(t, "optimizer = %s\n", p->kind->name);

@@ -36,6 +36,28 @@ static void fill_in(struct train_options *o)
         o->epochs = 2;
 }
 
+/* When a node averages; NULL, or what does not go together. */
+static const char *fill_in_trigger(struct train_options *o)
+{
+    struct trigger_options *t = &o->trigger;
+    t->kind = t->kind ? t->kind : &trigger_every;
+    if (t->every && t->kind != &trigger_every)
+        return "--every N is itself a trigger: give it, --every auto or --trigger selsync";
+    if (t->kind != &trigger_selsync && (t->delta >= 0 || t->window || t->most != UINT64_MAX))
+        return "--delta, --window and --max-local need --trigger selsync";
+    t->every = t->every ? t->every : 1;
+    t->delta = t->delta < 0 ? 0.3 : t->delta;
+    t->window = t->window ? t->window : 25;
+    t->most = t->most == UINT64_MAX ? 500 : t->most;
+    if (!trigger_always(t) && o->average != AVERAGE_MODEL)
+        return "--every and --trigger are for --average model: a gradient is of a step that all take";
+    if (t->kind->joins && o->outer.kind)
+        return "--outer takes --every N: its rounds are of all nodes";
+    if (t->kind == &trigger_auto && o->sim && o->step_time <= 0)
+        return "--every auto in a simulation needs --step-time: a simulated step takes no time";
+    return NULL;
+}
+
 /* What the set is; NULL, or what does not go together. */
 static const char *fill_in_kind(struct train_options *o)
 {
@@ -73,15 +95,16 @@ const char *train_options_settle(struct train_options *o)
         return "--outer-lr and --outer-momentum need --outer nesterov";
     if (o->local_moments && (o->average != AVERAGE_MODEL || o->outer.kind || o->refresh))
         return "--local-momentum is for --average model without --outer and --refresh-momentum: others average no moments, or all";
-    if (!trigger_always(&o->trigger) && o->average != AVERAGE_MODEL)
-        return "--every is for --average model: a gradient is of a step that all take";
+    const char *wrong = fill_in_trigger(o);
+    if (wrong)
+        return wrong;
     if (o->outer.kind) { /* the published rates of DiLoCo */
         o->average = AVERAGE_OUTER;
         o->outer.rate = o->outer.rate < 0 ? 0.7 : o->outer.rate;
         o->outer.momentum = o->outer.momentum < 0 ? 0.9 : o->outer.momentum;
         o->outer.schedule = SCHEDULE_CONSTANT;
     }
-    const char *wrong = fill_in_kind(o);
+    wrong = fill_in_kind(o);
     if (wrong)
         return wrong;
     if (!o->sim && (o->loss > 0 || o->burst > 0 || o->no_repair || o->clip > 0 || o->lie != 1))

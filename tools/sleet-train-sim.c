@@ -15,6 +15,7 @@ struct simulation {
     struct learner learner;
     struct shard_split split;
     struct train_node node[SLEET_GROUP_MAX];
+    struct trigger trigger[SLEET_GROUP_MAX]; /* but of the first */
     cluster *cluster;
     cluster *handing;   /* --average owner: of the parameters */
     cluster *errors;    /* --ef-average: of what was left out */
@@ -99,11 +100,11 @@ static int prepare(struct simulation *s, const struct dataset *data)
         cluster_idle(s->errors, MEETING);
     }
     for (uint32_t i = 0; i < o->sim; i++)
-        if (!node_open(&s->node[i], o, &s->learner, &s->split, i))
+        if (!node_open(&s->node[i], o, &s->learner, &s->split, i, i ? &s->trigger[i] : &s->tally->trigger))
             return train_fail(&s->print, "out of memory");
     if (o->average)
         cluster_idle(s->cluster, MEETING);
-    bool meet_first = o->average == AVERAGE_GRADIENT || (o->average == AVERAGE_MODEL && !trigger_always(&o->trigger));
+    bool meet_first = o->average == AVERAGE_GRADIENT || (o->average == AVERAGE_MODEL && trigger_waits(&o->trigger));
     return meet_first && !found(s) ? train_fail(&s->print, "the first round failed") : EXIT_OK;
 }
 
@@ -183,17 +184,19 @@ static bool average_errors(struct simulation *s)
     return true;
 }
 
-/* A round of all nodes behind step `step`; the mean coverage, below 0 when a report is overdue. */
-static double average(struct simulation *s, uint64_t step, bool exact, double *wait)
+/* A round of the nodes for which one is due behind step `step`, and of those who learn of it; the mean coverage,
+ * below 0 when a report is overdue. */
+static double average(struct simulation *s, uint64_t step, const bool *due, bool exact, double *wait)
 {
     sleet_round_options options = {.size = sizeof options,
                                    .exact = exact,
                                    .keep = s->o->keep,
                                    .deadline_ns = exact ? 0 : (int64_t)(s->o->deadline * 1e9)};
     double sum = 0;
+    uint32_t in = 0;
     if (s->o->lie != 1)
         lie(s);
-    if (!cluster_round(s->cluster, &options))
+    if (!cluster_round_from(s->cluster, due, &options))
         return -1;
     if (s->o->lie != 1)
         come_clean(s);
@@ -201,9 +204,14 @@ static double average(struct simulation *s, uint64_t step, bool exact, double *w
         const struct cluster_report *r = cluster_report(s->cluster, i);
         if (r->error)
             return -1;
-        *wait = fmax(*wait, (double)time_since(r->reported_at, r->started_at) * 1e-9);
+        if (!r->started)
+            continue; /* it has not heard of the round */
+        double took = (double)time_since(r->reported_at, r->started_at) * 1e-9;
+        *wait = fmax(*wait, took);
         s->tally->behind += !node_take(&s->node[i], step, r->report.flags, cluster_values(s->cluster, i));
+        trigger_round(s->node[i].trigger, took);
         sum += r->report.coverage;
+        in++;
         tally_round(s->tally, r->report.coverage, r->report.skipped);
     }
     if (s->handing && !hand_out(s, step, &options))
@@ -211,7 +219,7 @@ static double average(struct simulation *s, uint64_t step, bool exact, double *w
     if (s->errors && (step + 1) % s->o->ef_average == 0 && !average_errors(s))
         return -1;
     s->tally->longest_wait = fmax(s->tally->longest_wait, *wait);
-    return sum / s->o->sim;
+    return sum / in;
 }
 
 static double averaged_score(struct simulation *s)
@@ -266,9 +274,21 @@ static double local_steps(struct simulation *s, uint64_t step)
     double sum = 0;
     for (uint32_t i = 0; i < s->o->sim; i++) {
         sum += node_step(&s->node[i], step, cluster_residual(s->cluster, i), s->mean);
+        trigger_step(s->node[i].trigger, s->o->step_time);
         node_give(&s->node[i], cluster_values(s->cluster, i));
     }
+    if (s->o->step_time > 0)
+        cluster_idle(s->cluster, (sleet_duration)(s->o->step_time * 1e9));
     return sum / s->o->sim;
+}
+
+/* Those for which a round is due behind the first `done` steps: are there any? */
+static bool any_due(const struct simulation *s, uint64_t done, bool due[SLEET_GROUP_MAX])
+{
+    bool any = false;
+    for (uint32_t i = 0; i < s->o->sim; i++)
+        any |= due[i] = node_due(&s->node[i], done);
+    return any;
 }
 
 /* Train from the step `from` on. */
@@ -289,11 +309,13 @@ static int train(struct simulation *s, uint64_t from)
             return train_diverged(&s->print, step + 1, line.rate);
         s->tally->steps++;
         s->tally->loss_sum += line.loss;
-        if (node_due(&s->node[0], step + 1)) {
-            line.coverage = average(s, step, false, &line.wait);
+        bool due[SLEET_GROUP_MAX];
+        if (any_due(s, step + 1, due)) {
+            line.coverage = average(s, step, due, false, &line.wait);
             if (line.coverage < 0)
                 return train_fail(&s->print, "a node's round failed at step %llu",
                                   (unsigned long long)step + 1);
+            train_print_every(&s->print, step + 1, s->node[0].trigger);
         }
         if (evaluation_due(step + 1, s->learner.optimizer.steps))
             evaluate(s);
@@ -346,7 +368,9 @@ static int finish(struct simulation *s)
     s->done.averaged_score = s->tally->averaged / s->tally->evaluations;
     for (uint32_t i = 0; i < s->o->sim; i++)
         learner_pack(&s->learner, s->node[i].values, cluster_values(s->cluster, i));
-    if (s->o->average == AVERAGE_MODEL && average(s, s->print.steps, true, &wait) < 0)
+    bool all[SLEET_GROUP_MAX];
+    memset(all, true, sizeof all);
+    if (s->o->average == AVERAGE_MODEL && average(s, s->print.steps, all, true, &wait) < 0)
         return train_fail(&s->print, "a node's last round failed");
     s->done.final_score = averaged_score(s);
     s->done.seconds = train_clock() - s->started;

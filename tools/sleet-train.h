@@ -103,7 +103,7 @@ const char *train_options_settle(struct train_options *);
 
 /* A tensor that nodes average, made of parts of a node's values that are laced together: of each element
  * in turn `each` floats of every part. */
-#define TENSORS_MAX 3
+#define TENSORS_MAX 4
 #define PARTS_MAX 2
 struct train_tensor {
     const char *name;
@@ -130,6 +130,7 @@ struct learner {
     struct train_tensor tensor[TENSORS_MAX];
     uint32_t tensors;
     size_t params, statistics, elements; /* of a node's values; elements: in all */
+    size_t wish;   /* of --every auto, where in the values; 0: none */
     size_t anchor; /* where in the values what an outer step begins from is, its moments behind it; 0: none */
 };
 
@@ -191,11 +192,12 @@ struct train_node {
     struct shard_walk walk;
     float *values;
     struct train_keeper keeper; /* average_owned() */
+    struct trigger *trigger;    /* borrowed */
 };
 
 /* As at the start, with the shard's data; node_close() also where it fails, out of memory. */
 bool node_open(struct train_node *, const struct train_options *, struct learner *,
-               struct shard_split *, uint32_t shard);
+               struct shard_split *, uint32_t shard, struct trigger *);
 void node_close(struct train_node *);
 /* A local step, or what goes into a round of one; the loss.  With --ef `residual` is what was left out so far,
  * `scratch` learner.params floats. */
@@ -218,6 +220,7 @@ struct train_print {
     uint64_t steps, steps_per_epoch;
     const struct data_kind *data; /* names the metric */
     bool bar_open; /* a bar is on the present line */
+    double every;  /* --every auto: as it was told last */
 };
 
 struct train_line {
@@ -242,6 +245,7 @@ struct train_tally {
     /* simulation: evaluations and the sums of their scores */
     double evaluations, averaged, score[NODES_MAX];
     double mean_statistics[NODES_MAX]; /* with --bn-stats local: the same with the mean of all statistics */
+    struct trigger trigger; /* of the node, in a simulation of the first */
 };
 
 struct train_done {
@@ -261,6 +265,8 @@ void train_print_settings(const struct train_print *, const struct train_options
 void train_print_step(struct train_print *, const struct train_line *);
 void train_print_epoch(struct train_print *, const struct train_line *);
 void train_print_done(struct train_print *, const struct train_done *, uint32_t sim_nodes);
+/* --every auto has chosen, if it is not what was told last. */
+void train_print_every(struct train_print *, uint64_t step, const struct trigger *);
 /* The step after which the node was parked; seconds is how long it was, below 0: it begins. */
 void train_print_parked(struct train_print *, uint64_t step, double seconds);
 /* "sleet-train: " and a sentence on stderr, on a line of its own.  Returns EXIT_FAILED. */

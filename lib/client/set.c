@@ -267,6 +267,22 @@ int sleet_job(sleet *ctx, const sleet_set *set, sleet_job_info *out)
     return SLEET_OK;
 }
 
+int sleet_wanted(sleet_set *set)
+{
+    char text[CLIENT_INPUT_MAX];
+    int wanted;
+    if (!set)
+        return SLEET_EINVAL;
+    if (set->handle < 0)
+        return client_fail(set->ctx, SLEET_ESTATE, "set %s is not registered", set->name);
+    int error = client_call(set->ctx, client_now() + CLIENT_REPLY_NS, text, "job %d", set->handle);
+    if (error)
+        return error;
+    if (sscanf(text, "%*s %*s %*s %*s %*s %*s %d", &wanted) != 1)
+        return client_fail(set->ctx, SLEET_EPROTO, "unexpected reply to job: %.100s", text);
+    return wanted != 0;
+}
+
 int sleet_wait_nodes(sleet_set *set, uint32_t nodes, int64_t wait_ns)
 {
     if (!set || wait_ns < 0)

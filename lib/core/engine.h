@@ -261,6 +261,8 @@ void engine_get_counters(const engine *, engine_counters *);
 uint32_t engine_get_peers(const engine *, engine_peer *, uint32_t max, sleet_time now);
 /* False for an unused handle. */
 bool engine_get_set(const engine *, int set, engine_set *, sleet_time now);
+/* Would a start now join a round that others have begun? */
+bool engine_wanted(const engine *, int set);
 /* Newest first; at most 64 are kept. */
 uint32_t engine_get_rounds(const engine *, int set, engine_round *, uint32_t max);
 /* Why a round covered what it did; false when it has left the window. */

@@ -89,6 +89,14 @@ static void tell_strategy(const struct set *s, engine_set *out)
     out->strategy_by = w->by;
 }
 
+bool engine_wanted(const engine *e, int handle)
+{
+    if (handle < 0 || handle >= ENGINE_SETS_MAX || !e->sets[handle].used || !e->sets[handle].attached)
+        return false;
+    struct env env = engine_env(e);
+    return set_wanted(&e->sets[handle], &env);
+}
+
 bool engine_get_set(const engine *e, int handle, engine_set *out, sleet_time now)
 {
     (void)now;

@@ -6,6 +6,7 @@
 #define CLUSTER_SET "model"
 #define DEADLINE_DEFAULT SEC(2)
 #define DEADLINE_EXACT SEC(30)
+#define LOOK MS(1) /* how often a node looks whether there is a round for it */
 
 struct trainer {
     int set; /* < 0: not registered */
@@ -251,6 +252,34 @@ bool cluster_round(cluster *c, const sleet_round_options *options)
     }
     sleet_time limit = time_add(sim_now(c->sim), longest + MS(1));
     return sim_run_while(c->sim, waiting, c, limit);
+}
+
+bool cluster_round_from(cluster *c, const bool *begins, const sleet_round_options *options)
+{
+    uint32_t n = sim_nodes(c->sim), all = 0;
+    while (all < n && begins[all])
+        all++;
+    if (all == n)
+        return cluster_round(c, options);
+    for (uint32_t i = 0; i < n; i++) {
+        c->trainers[i].report = (struct cluster_report){0};
+        if (begins[i] && runs(c, i) && !c->trainers[i].paused)
+            cluster_start(c, i, options);
+    }
+    for (bool open = true; open;) {
+        open = false;
+        sim_run_until(c->sim, time_add(sim_now(c->sim), LOOK));
+        for (uint32_t i = 0; i < n; i++) {
+            const struct trainer *t = &c->trainers[i];
+            if (t->report.started && !t->report.reported &&
+                time_since(sim_now(c->sim), t->report.started_at) > t->report.deadline + LOOK)
+                return false;
+            open |= t->report.started && !t->report.reported;
+            if (!t->report.started && runs(c, i) && !t->paused && engine_wanted(sim_engine(c->sim, i), t->set))
+                open |= cluster_start(c, i, options) == SLEET_OK;
+        }
+    }
+    return true;
 }
 
 void cluster_idle(cluster *c, sleet_duration d)

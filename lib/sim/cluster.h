@@ -45,6 +45,9 @@ int cluster_start(cluster *, uint32_t node, const sleet_round_options *);
  * have reported, and put the results into the values.  NULL means defaults.
  * False when a report is missing 1 ms after the node's deadline. */
 bool cluster_round(cluster *, const sleet_round_options *);
+/* The same where only the nodes with `begins` start: the others do as soon as they learn that there is a round
+ * for them, or do not take part: their report then says so. */
+bool cluster_round_from(cluster *, const bool *begins, const sleet_round_options *);
 /* Call fn whenever a node's round has reported and its values are in place; it
  * may start the next one. */
 void cluster_on_report(cluster *, void (*fn)(cluster *, uint32_t node, void *), void *arg);

@@ -98,17 +98,38 @@ triggers_case() {
     ok "triggers: outer: and else it is not (${loss[2]})" [ "${loss[0]}" != "${loss[2]}" ]
     learns "outer steps, adamw inside" final_accuracy '>' 0.7 --steps 60 --every 5 --outer nesterov \
         --outer-momentum 0.5 --optimizer adamw --lr 0.01
+    local every
+    for how in "--every 1" "--trigger selsync --delta 0"; do
+        # shellcheck disable=SC2086 # words
+        train t --sim 4 --steps 30 --limit 4000 --loss 0.1 $how
+        ok "triggers: selsync: $how ends" ended t 60
+        every=${lines_of-}
+        lines_of=$(sed -n 's/"seconds":[0-9.]*//; /"event":"step"/p' "$work/t.out")
+    done
+    ok "triggers: selsync: delta 0 is a round behind each step, with the same $(wc -l <<<"$every") lines" \
+        [ "$every" = "$lines_of" ]
+    learns "selsync" final_accuracy '>' 0.7 --sim 4 --steps 60 --limit 4000 --trigger selsync --delta 1e9
+    ok "triggers: selsync: a large delta has rounds in its window only (25 and the last, were $(figure t rounds))" \
+        [ "$(figure t rounds)" = 26 ]
+    learns "selsync, some rounds" final_accuracy '>' 0.7 --sim 4 --steps 60 --limit 4000 --trigger selsync --delta 0.05 --window 10
+    ok "triggers: selsync: more with a small one ($(figure t rounds))" at_most "$(figure t rounds)" 55
+    ok "triggers: selsync: more with a small one: at least 15" at_least "$(figure t rounds)" 15
+    train t --sim 4 --steps 100 --limit 4000 --every auto --step-time 0.05
+    ok "triggers: auto ends" ended t 60
+    ok "triggers: auto: rounds are no more than a fifth of the time ($(figure t round_s) s every $(figure t every) steps)" \
+        at_most "$(awk -v r="$(figure t round_s)" -v e="$(figure t every)" 'BEGIN { print r / (0.05 * e) }')" 0.2
     train t --average gradient --every 2
     ok "triggers: every second gradient" ended t 30
     ok "triggers: every second gradient: is refused (code $code)" eval \
-        '[ "$code" = 2 ] && said t.err "^sleet-train: --every is for --average model"'
+        '[ "$code" = 2 ] && said t.err "^sleet-train: --every and --trigger are for --average model"'
 }
 
 # ---- the same bits -----------------------------------------------------------------
 
 resume_case() {
     local how what
-    for how in "--average none --epochs 3" "--sim 1 --epochs 3 --every 5 --outer nesterov" "--average none --model cnn-bn --epochs 3" \
+    for how in "--average none --epochs 3" "--sim 1 --epochs 3 --every 5 --outer nesterov" \
+        "--sim 1 --epochs 3 --trigger selsync --delta 0.02" "--average none --model cnn-bn --epochs 3" \
         "--average none --model charlm --data $work/text --steps 150 --batch 8"; do
         what="resume: ${how//--/}"
         what=${what/"$work/"/}
@@ -208,6 +229,7 @@ in_job() {
 job_case() {
     in_job "job" --model cnn-bn
     in_job "job, every 5" --every 5 --step-time 0.01
+    in_job "job, selsync" --trigger selsync --delta 0.02 --step-time 0.01
     in_job "job, gradients" --average gradient --optimizer adamw --lr 0.003 --clip-norm 1 --step-time 0.02
     in_job "job, owners" --average owner --step-time 0.02
     in_job "job, outer steps" --every 5 --outer nesterov --outer-momentum 0.5 --step-time 0.02

@@ -40,4 +40,5 @@
     X(swim) \
     X(state) \
     X(switch) \
-    X(trace)
+    X(trace) \
+    X(wanted)

@@ -3,6 +3,7 @@
 #include "train/idx.h"
 #include "train/optimizer.h"
 #include "train/shard.h"
+#include "train/trigger.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -428,6 +429,93 @@ static void awp_takes_any_norm(void)
     CHECK(awp_codec(4) == SLEET_CODEC_F32);
 }
 
+/* ---- when to average ------------------------------------------------------- */
+
+static void every_nth_step_has_its_round(void)
+{
+    struct trigger_options o = {.kind = trigger_find("every"), .every = 3};
+    struct trigger t = {.local = 100};
+    REQUIRE(o.kind);
+    for (uint64_t done = 1; done < 20; done++)
+        CHECK(trigger_due(&o, &t, done) == (done % 3 == 0));
+    CHECK(trigger_waits(&o) && !trigger_always(&o));
+    o.every = 1;
+    CHECK(trigger_always(&o) && !trigger_waits(&o) && !o.kind->joins);
+    CHECK(!trigger_find("never"));
+}
+
+/* The smallest number of steps that take ten times as long as a round, and at most twice as many as before. */
+static void auto_spends_a_tenth(void)
+{
+    struct trigger_options o = {.kind = trigger_find("auto")};
+    struct trigger t = {0};
+    uint64_t steps = 0;
+    CHECK(trigger_due(&o, &t, 1)); /* nothing is known */
+    for (unsigned round = 0; round < 12; round++) {
+        for (; t.local < t.every || t.local < 1; CHECK(trigger_due(&o, &t, 1) == (t.local >= t.every)))
+            trigger_step(&t, 0.01);
+        trigger_round(&t, round ? 0.031 : 5); /* the first one waits for somebody */
+        uint64_t before = steps;
+        steps = trigger_choose(&t, (double)(float)trigger_wish(&t));
+        CHECK(steps <= 2 * before || round == 0);
+    }
+    for (unsigned round = 0; round < 100; round++)
+        trigger_round(&t, 0.031);
+    CHECK_EQ(trigger_choose(&t, trigger_wish(&t)), 31);
+    t.every = 400;
+    t.round_s = 1e9;
+    CHECK_EQ(trigger_choose(&t, trigger_wish(&t)), TRIGGER_AUTO_MAX);
+    CHECK_EQ(trigger_choose(&t, 1e9), TRIGGER_AUTO_MAX);
+    CHECK_EQ(trigger_choose(&t, -1), 1);
+    CHECK_EQ(trigger_choose(&t, NAN), 1);
+}
+
+/* By hand: a window of two, whose older value weighs 0.99. */
+static void selsync_sees_a_change(void)
+{
+    struct trigger_options o = {.kind = trigger_find("selsync"), .window = 2, .delta = 0.3};
+    struct trigger t = {0};
+    const double norms[] = {1, 1, 1, 1, 2, 2, 2, 2};
+    double mean = 1, change[8] = {0};
+    for (int i = 1; i < 8; i++) {
+        double now = (norms[i] + 0.99 * norms[i - 1]) / 1.99;
+        change[i] = (now - mean) / mean;
+        mean = now;
+    }
+    for (int i = 0; i < 8; i++) {
+        trigger_gradient(&o, &t, norms[i]);
+        bool flag = i < 2 || (change[i] + 0.99 * change[i - 1]) / 1.99 >= 0.3;
+        CHECK(trigger_due(&o, &t, 1) == flag);
+        CHECK(flag == (i < 2 || i == 5)); /* 0.25 behind the first larger gradient, then 0.42 */
+    }
+    CHECK_NEAR(t.mean, 2, 1e-12);
+}
+
+static void selsync_has_its_bounds(void)
+{
+    struct trigger_options o = {.kind = trigger_find("selsync"), .window = 25, .most = 10};
+    struct trigger t = {0};
+    for (int i = 0; i < 100; i++) { /* delta 0: always */
+        trigger_gradient(&o, &t, 1);
+        CHECK(trigger_due(&o, &t, 1));
+    }
+    o.delta = 1e9;
+    t = (struct trigger){0};
+    for (int i = 0; i < 100; i++) { /* only at first, and after so many local steps */
+        trigger_gradient(&o, &t, i % 7);
+        trigger_step(&t, 0);
+        bool due = trigger_due(&o, &t, 1);
+        CHECK(due == (i < 25 || (i - 24) % 10 == 0));
+        if (due)
+            trigger_round(&t, 0);
+    }
+    o.window = 2;
+    o.delta = 0.1;
+    t = (struct trigger){0};
+    for (int i = 0; i < 10; i++) /* no gradient at all changes nothing, the first one does */
+        trigger_gradient(&o, &t, i < 6 ? 0 : 1), CHECK(trigger_due(&o, &t, 1) == (i < 2 || (i >= 6 && i < 9)));
+}
+
 TEST_SUITE(train) = {TEST(sgd_moves_as_written),
                      TEST(adamw_moves_as_written),
                      TEST(nesterov_moves_as_written),
@@ -435,6 +523,10 @@ TEST_SUITE(train) = {TEST(sgd_moves_as_written),
                      TEST(steps_are_elementwise),
                      TEST(long_gradients_are_shortened),
                      TEST(rate_rises_then_falls_to_zero),
+                     TEST(every_nth_step_has_its_round),
+                     TEST(auto_spends_a_tenth),
+                     TEST(selsync_sees_a_change),
+                     TEST(selsync_has_its_bounds),
                      TEST(shards_partition_all_samples),
                      TEST(label_shards_see_few_classes),
                      TEST(walk_visits_each_sample_once_a_round),

@@ -279,6 +279,8 @@ static inline uint32_t group_contributors(const struct group *g)
 /* The rounds of the others that hold the same model. */
 struct member_rounds set_others(const struct set *, const struct env *);
 uint64_t set_job_round(const struct set *, const struct env *);
+/* Is the round that a start would join under way at another's? */
+bool set_wanted(const struct set *, const struct env *);
 /* Does a round that is kept name that slot of the view? */
 bool set_refers_to(const struct set *, int slot);
 struct round *set_find(const struct set *, uint64_t number);

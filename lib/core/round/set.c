@@ -19,6 +19,13 @@ uint64_t set_job_round(const struct set *s, const struct env *e)
     return o.second > s->own_round ? o.second : s->own_round;
 }
 
+bool set_wanted(const struct set *s, const struct env *e)
+{
+    struct member_rounds o = set_others(s, e);
+    uint64_t next = s->own_round + 1 > o.second ? s->own_round + 1 : o.second;
+    return !s->open && !s->waiting && !set_parked(s, e) && next <= o.joined;
+}
+
 struct round *set_find(const struct set *s, uint64_t number)
 {
     struct round *r = s->ring[number % ROUNDS_RING];
