@@ -37,13 +37,13 @@ static void lay_out(struct learner *l, const struct train_options *o)
         return; /* the parameters have a set of their own */
     struct train_tensor *t = add_tensor(l, gradient ? "state" : "params", n, gradient);
     add_part(t, 0, 1);
-    if (gradient)
+    if (gradient && kind->moments)
         add_part(t, moments, kind->moments);
     if (l->statistics && !o->local_statistics)
         add_part(add_tensor(l, "statistics", l->statistics, gradient), n, 1);
     if (l->wish)
         add_part(add_tensor(l, "wish", 1, false), l->wish, 1);
-    if (!gradient && !o->local_moments)
+    if (!gradient && kind->moments && !o->local_moments)
         add_part(add_tensor(l, kind->moments_name, n, o->refresh), moments, kind->moments);
 }
 
@@ -97,7 +97,8 @@ const char *learner_open(struct learner *l, const struct train_options *o,
                                 .batch = o->batch < kind->test_batch ? kind->test_batch : o->batch};
     const char *why;
     memcpy(shape.hidden, o->hidden, sizeof shape.hidden);
-    *l = (struct learner){.data = data, .batch = o->batch, .optimizer = o->optimizer};
+    *l = (struct learner){.data = data, .batch = o->batch, .optimizer = o->optimizer,
+                          .loss_scale = o->loss_scale, .init_scale = o->init_scale};
     l->net = model_new(o->model, &shape, &why);
     if (!l->net)
         return why;
@@ -125,10 +126,17 @@ void learner_close(struct learner *l)
     *l = (struct learner){0};
 }
 
+static void multiply(float *values, double by, size_t n)
+{
+    for (size_t i = 0; by > 0 && by != 1 && i < n; i++) /* 0 stands for 1 */
+        values[i] *= (float)by;
+}
+
 void learner_init(const struct learner *l, uint64_t seed, float *values)
 {
     memset(values, 0, l->elements * sizeof *values);
     model_init(l->net, values, seed);
+    multiply(values, l->init_scale, l->params);
     if (l->anchor)
         copy(values + l->anchor, values, l->params);
 }
@@ -165,6 +173,7 @@ double learner_gradient(struct learner *l, struct shard_walk *walk, float *value
         put_sample(l, DATA_TRAIN, shard_walk_next(walk), k);
     double loss = model_loss(l->net, values, l->input, l->target, l->batch, l->gradient, NULL);
     model_track(l->net, values);
+    multiply(l->gradient, l->loss_scale, l->params);
     return loss;
 }
 
@@ -172,10 +181,12 @@ void learner_apply(struct learner *l, uint64_t step, float *values)
 {
     const struct optimizer *o = &l->optimizer;
     float *gradient = l->gradient;
-    float scale = o->clip_norm > 0 ? optimizer_clip(o, optimizer_energy(gradient, l->params)) : 1;
-    for (size_t i = 0; scale < 1 && i < l->params; i++)
+    size_t n = l->params;
+    float scale = !optimizer_clips(o) ? 1
+                                      : optimizer_clip(o, step, optimizer_energy(gradient, n), optimizer_energy(values, n));
+    for (size_t i = 0; scale < 1 && i < n; i++)
         gradient[i] *= scale;
-    optimizer_step(o, step, step, values, values + l->params + l->statistics, gradient, l->params);
+    optimizer_step(o, step, step, values, values + n + l->statistics, gradient, n);
 }
 
 double learner_step(struct learner *l, struct shard_walk *walk, uint64_t step, float *values)

@@ -17,18 +17,20 @@
     X(O_EPOCHS, "epochs", "N", "passes over the training samples, all nodes together (2)")  \
     X(O_STEPS, "steps", "N", "a node's steps in all, instead of --epochs")                  \
     X(O_BATCH, "batch", "N", "samples of a node's step (64; charlm 16)")                    \
-    X(O_MODEL, "model", "M", "mlp, cnn, cnn-bn (with BatchNorm), or charlm, which learns a text (mlp)") \
+    X(O_MODEL, "model", "M", "mlp, mlp-si (scale-invariant), cnn, cnn-bn (with BatchNorm), or charlm, which learns a text (mlp)") \
     X(O_STATISTICS, "bn-stats", "S", "cnn-bn: running statistics are of all nodes (average) or each its own (local) (average)") \
     X(O_HIDDEN, "hidden", "N,...", "widths of the dense hidden layers, 0 for none (64; charlm: its width, 96)") \
-    X(O_OPTIMIZER, "optimizer", "O", "sgd, nesterov or adamw (sgd; charlm adamw)")                    \
-    X(O_LR, "lr", "X", "peak learning rate (sgd 0.1, adamw 0.001; charlm 0.003)")           \
+    X(O_OPTIMIZER, "optimizer", "O", "sgd, nesterov, sgd-si (for mlp-si) or adamw (sgd; mlp-si sgd-si; charlm adamw)") \
+    X(O_LR, "lr", "X", "peak learning rate (sgd 0.1, sgd-si 1000, adamw 0.001; charlm 0.003)") \
     X(O_MOMENTUM, "momentum", "X", "sgd, nesterov (0.9)")                                             \
     X(O_BETA1, "beta1", "X", "adamw: decay of the first moment (0.9)")                      \
     X(O_BETA2, "beta2", "X", "adamw: decay of the second moment (0.999)")                   \
     X(O_REFRESH, "refresh-momentum", NULL, "average a sixteenth of the moments each round, not all") \
     X(O_LOCAL_MOMENTS, "local-momentum", NULL, "model: the moments stay with their node")    \
-    X(O_DECAY, "weight-decay", "X", "(0)")                                                  \
+    X(O_DECAY, "weight-decay", "X", "(0; sgd-si 0.000003)")                                \
     X(O_CLIP_NORM, "clip-norm", "X", "shorten gradients that are longer than X; 0: none (0; charlm 1)") \
+    X(O_LOSS_SCALE, "loss-scale", "X", "multiply the loss that is learnt from by X (1)")    \
+    X(O_INIT_SCALE, "init-scale", "X", "multiply the parameters at the start by X (1)")     \
     X(O_SCHEDULE, "schedule", "S", "cosine or linear, to 0 at the last step, or constant (cosine)")      \
     X(O_WARMUP, "warm-up", "N", "steps in which the rate rises (0; charlm 100)")            \
     X(O_SEED, "seed", "N", "of weights, shards and order (1)")                              \
@@ -224,6 +226,8 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_LOCAL_MOMENTS: o->local_moments = true; return true;
     case O_STATISTICS: return pick(v, "local", "average", &o->local_statistics);
     case O_DECAY: return real(v, 0, 1, &o->optimizer.weight_decay);
+    case O_LOSS_SCALE: return real(v, 1e-6, 1e6, &o->loss_scale);
+    case O_INIT_SCALE: return real(v, 1e-6, 1e6, &o->init_scale);
     case O_SCHEDULE: return schedule_find(v, &o->optimizer.schedule);
     case O_WARMUP: return whole(v, 0, UINT32_MAX, &o->optimizer.warm_up);
     case O_SEED: return whole(v, 0, UINT64_MAX, &o->seed);
@@ -305,10 +309,13 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
                                 .hidden_count = UINT32_MAX,
                                 .optimizer = {.rate = -1,
                                               .clip_norm = -1,
+                                              .weight_decay = -1,
                                               .warm_up = UINT64_MAX,
                                               .momentum = 0.9,
                                               .beta1 = 0.9,
                                               .beta2 = 0.999},
+                                .loss_scale = 1,
+                                .init_scale = 1,
                                 .seed = 1,
                                 .shards_text = "iid",
                                 .average = AVERAGE_MODEL,

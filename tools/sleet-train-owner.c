@@ -32,25 +32,26 @@ void keeper_close(struct train_keeper *k)
 }
 
 /* The norm of the whole gradient, as the share lets one expect it. */
-static float clip_of(const struct train_keeper *k, const struct optimizer *o, const float *gradient,
-                     train_owns *owns, const void *arg)
+static float clip_of(const struct train_keeper *k, const struct optimizer *o, uint64_t step, const float *gradient,
+                     const float *params, train_owns *owns, const void *arg)
 {
     double energy = 0;
     size_t own = 0;
-    if (o->clip_norm <= 0)
+    if (!optimizer_clips(o))
         return 1;
     for (uint32_t run = 0; run < runs_of(k); run++)
         if (owns(arg, run)) {
             energy += optimizer_energy(gradient + (size_t)run * RUN, run_length(k, run));
             own += run_length(k, run);
         }
-    return own ? optimizer_clip(o, energy * (double)k->params / (double)own) : 1;
+    return own ? optimizer_clip(o, step, energy * (double)k->params / (double)own, optimizer_energy(params, k->params))
+               : 1;
 }
 
 uint32_t keeper_step(struct train_keeper *k, const struct optimizer *o, uint64_t step, train_owns *owns,
                      const void *arg, float *gradient, float *params, float *moments)
 {
-    float scale = clip_of(k, o, gradient, owns, arg);
+    float scale = clip_of(k, o, step, gradient, params, owns, arg);
     uint32_t each = o->kind->moments, fresh = 0;
     for (uint32_t run = 0; run < runs_of(k); run++) {
         size_t at = (size_t)run * RUN, n = run_length(k, run);

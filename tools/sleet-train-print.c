@@ -66,6 +66,10 @@ void train_print_settings(const struct train_print *p, const struct train_option
         fprintf(to, "momentum %g, ", q->momentum);
     if (q->clip_norm > 0)
         fprintf(to, "clipped to %g, ", q->clip_norm);
+    if (o->loss_scale != 1)
+        fprintf(to, "loss times %g, ", o->loss_scale);
+    if (o->init_scale != 1)
+        fprintf(to, "started from %g times the parameters, ", o->init_scale);
     fprintf(to,
             "weight decay %g, %llu steps, %llu an epoch, %u shards %s, seed %llu, averaging %s",
             q->weight_decay, (unsigned long long)p->steps, (unsigned long long)p->steps_per_epoch,

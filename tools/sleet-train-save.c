@@ -57,6 +57,8 @@ static void settings(const struct train_state *s, struct lines *t)
     line(t, "beta2 = %.9g\n", p->beta2);
     line(t, "weight-decay = %.9g\n", p->weight_decay);
     line(t, "clip-norm = %.9g\n", p->clip_norm);
+    line(t, "loss-scale = %.9g\n", o->loss_scale);
+    line(t, "init-scale = %.9g\n", o->init_scale);
     line(t, "schedule = %s\n", schedule_text(p->schedule));
     line(t, "warm-up = %llu\n", (unsigned long long)p->warm_up);
 }

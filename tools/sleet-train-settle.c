@@ -10,12 +10,15 @@ struct recipe {
 };
 
 static const struct recipe for_images = {.hidden = 64, .optimizer = &optimizer_sgd};
+static const struct recipe for_scale_invariant = {.hidden = 64, .optimizer = &optimizer_sgd_si};
 static const struct recipe for_text = {
     .hidden = 96, .optimizer = &optimizer_adamw, .rate = 0.003, .clip_norm = 1, .warm_up = 100};
 
 static void fill_in(struct train_options *o)
 {
-    const struct recipe *r = o->model->text ? &for_text : &for_images;
+    const struct recipe *r = o->model->text              ? &for_text
+                             : o->model == &model_mlp_si ? &for_scale_invariant
+                                                         : &for_images;
     struct optimizer *p = &o->optimizer;
     o->data_kind = o->model->text ? &data_text : &data_images;
     if (o->hidden_count == UINT32_MAX) {
@@ -26,6 +29,8 @@ static void fill_in(struct train_options *o)
         p->kind = r->optimizer;
     if (p->rate < 0)
         p->rate = p->kind == r->optimizer && r->rate > 0 ? r->rate : p->kind->rate;
+    if (p->weight_decay < 0)
+        p->weight_decay = p->kind->weight_decay;
     if (p->clip_norm < 0)
         p->clip_norm = r->clip_norm;
     if (p->warm_up == UINT64_MAX)
@@ -89,6 +94,8 @@ const char *train_options_settle(struct train_options *o)
     fill_in(o);
     if (o->refresh && (o->average != AVERAGE_MODEL || o->outer.kind))
         return "--refresh-momentum is for --average model without --outer: others average no moments, or all";
+    if ((o->refresh || o->local_moments) && !o->optimizer.kind->moments)
+        return "--refresh-momentum and --local-momentum are of moments: this --optimizer has none";
     if (o->outer.kind && o->average != AVERAGE_MODEL)
         return "--outer is for --average model: it takes the way of local steps";
     if (!o->outer.kind && (o->outer.rate >= 0 || o->outer.momentum >= 0))

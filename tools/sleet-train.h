@@ -60,6 +60,7 @@ struct train_options {
     uint32_t batch, epochs, limit; /* epochs 0: `steps` of them */
     uint64_t steps;
     struct optimizer optimizer; /* `steps` is set once the data is known */
+    double loss_scale, init_scale; /* of the loss that is learnt from, and of the first parameters; 0: 1 */
     uint64_t seed;
     struct shard_kind shards;
     const char *shards_text;
@@ -126,6 +127,7 @@ struct learner {
     uint8_t *target;             /* of a batch */
     float *gradient;             /* model_params() */
     struct optimizer optimizer;
+    double loss_scale, init_scale; /* of the options */
     uint64_t steps_per_epoch; /* at least 1 */
     struct train_tensor tensor[TENSORS_MAX];
     uint32_t tensors;
@@ -141,7 +143,8 @@ const char *learner_open(struct learner *, const struct train_options *, const s
 void learner_close(struct learner *);
 /* The values at the start. */
 void learner_init(const struct learner *, uint64_t seed, float *values);
-/* The loss on the walk's next batch; its gradient is in learner.gradient, its statistics in `values`. */
+/* The loss on the walk's next batch; its gradient, times loss_scale, is in learner.gradient, its statistics
+ * in `values`. */
 double learner_gradient(struct learner *, struct shard_walk *, float *values);
 /* The optimizer's step with learner.gradient, which it clips. */
 void learner_apply(struct learner *, uint64_t step, float *values);

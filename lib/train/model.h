@@ -17,7 +17,9 @@
 #define MODEL_TITLE_MAX 256
 
 /* X(name as users write it, the kind) */
-#define MODEL_MAP(X) X("mlp", model_mlp) X("cnn", model_cnn) X("cnn-bn", model_cnn_bn) X("charlm", model_charlm)
+#define MODEL_MAP(X)                                                                        \
+    X("mlp", model_mlp) X("mlp-si", model_mlp_si) X("cnn", model_cnn) X("cnn-bn", model_cnn_bn) \
+    X("charlm", model_charlm)
 
 struct model_shape {
     uint32_t rows, columns;            /* pixels of an image; 1 and characters of a text */

@@ -39,7 +39,12 @@ bool schedule_find(const char *name, enum schedule *out)
 
 bool optimizer_linear(const struct optimizer *o)
 {
-    return o->kind->linear && o->clip_norm <= 0;
+    return o->kind->linear && !optimizer_clips(o);
+}
+
+bool optimizer_clips(const struct optimizer *o)
+{
+    return o->clip_norm > 0 || o->kind->longest;
 }
 
 double optimizer_rate(const struct optimizer *o, uint64_t step)
@@ -71,8 +76,10 @@ double optimizer_energy(const float *gradient, size_t n)
     return sum;
 }
 
-float optimizer_clip(const struct optimizer *o, double energy)
+float optimizer_clip(const struct optimizer *o, uint64_t step, double gradient_energy, double params_energy)
 {
-    double norm = sqrt(energy);
-    return o->clip_norm > 0 && norm > o->clip_norm ? (float)(o->clip_norm / norm) : 1;
+    double norm = sqrt(gradient_energy), longest = o->clip_norm > 0 ? o->clip_norm : INFINITY;
+    if (o->kind->longest)
+        longest = fmin(longest, o->kind->longest(o, optimizer_rate(o, step), sqrt(params_energy)));
+    return norm > longest ? (float)(longest / norm) : 1;
 }

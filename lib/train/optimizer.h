@@ -2,7 +2,7 @@
  * the rate, and the clipping of the gradient.
  *
  * A step is elementwise: whoever holds the parameters, moments and gradient of a run of elements
- * can make it there.  Only clipping looks at all elements, and comes before.
+ * can make it there.  Only clipping looks at all elements, and comes before: optimizer_clip().
  *
  * The moments of an element lie side by side, so that they travel, arrive and are lost together:
  * Adam divides one by the root of the other, and a mean of other nodes' first moments over one's own
@@ -14,7 +14,9 @@
 #include <stdint.h>
 
 /* X(name as users write it, the kind) */
-#define OPTIMIZER_MAP(X) X("sgd", optimizer_sgd) X("nesterov", optimizer_nesterov) X("adamw", optimizer_adamw)
+#define OPTIMIZER_MAP(X)                                                                    \
+    X("sgd", optimizer_sgd) X("nesterov", optimizer_nesterov) X("sgd-si", optimizer_sgd_si) \
+    X("adamw", optimizer_adamw)
 
 /* X(name, text): how the rate falls from its peak to 0 at the last step, or that it does not. */
 #define SCHEDULE_MAP(X) \
@@ -33,7 +35,7 @@ struct optimizer {
     double rate;         /* at its peak */
     double momentum;     /* sgd, nesterov: 0 to below 1 */
     double beta1, beta2; /* adamw: decay of the moments, 0 to below 1 */
-    double weight_decay; /* sgd, nesterov: times the parameter, added to the gradient; adamw: decoupled */
+    double weight_decay; /* sgd, nesterov: times the parameter, added to the gradient; others: decoupled */
     double clip_norm;    /* a gradient longer than this is shortened to it; 0: none is */
     enum schedule schedule;
     uint64_t warm_up; /* steps in which the rate rises linearly to its peak */
@@ -42,12 +44,14 @@ struct optimizer {
 
 struct optimizer_kind {
     const char *name;
-    double rate; /* where the user gives none */
+    double rate, weight_decay; /* where the user gives none */
     /* The step is linear in the gradient: one that comes late, or is corrected, can still be
      * taken in, with the same result. */
     bool linear;
     uint32_t moments;         /* floats of state of each element, 0 at first */
-    const char *moments_name; /* of all of them, as a tensor */
+    const char *moments_name; /* of all of them, as a tensor; NULL where there are none */
+    /* The longest gradient that goes with parameters of this norm, with the rate of the step; NULL: any. */
+    double (*longest)(const struct optimizer *, double rate, double params);
     /* optimizer_step() with the rate of the step. */
     void (*step)(const struct optimizer *, double rate, uint64_t age, float *params, float *moments,
                  const float *gradient, size_t n);
@@ -62,6 +66,8 @@ const struct optimizer_kind *optimizer_find(const char *name);
 
 /* The kind is, and nothing is clipped. */
 bool optimizer_linear(const struct optimizer *);
+/* Gradients are clipped: optimizer_clip() comes before each step. */
+bool optimizer_clips(const struct optimizer *);
 
 /* The schedule's name, and the schedule of that name, false when there is none. */
 const char *schedule_text(enum schedule);
@@ -77,6 +83,7 @@ void optimizer_step(const struct optimizer *, uint64_t step, uint64_t age, float
 
 /* Sum of the squares of `n` elements.  Those of parts add up to that of the whole. */
 double optimizer_energy(const float *gradient, size_t n);
-/* By what a gradient of this energy is to be multiplied: 1 unless it is longer than clip_norm. */
-float optimizer_clip(const struct optimizer *, double energy);
+/* By what the gradient of step `step` is to be multiplied: 1 unless it is longer than clip_norm, or than the kind
+ * allows beside the parameters.  Both energies are of all elements. */
+float optimizer_clip(const struct optimizer *, uint64_t step, double gradient_energy, double params_energy);
 #endif

@@ -13,6 +13,10 @@ static const struct {
      {.rows = 2, .columns = 3, .hidden = {7, 5}, .hidden_count = 2, .classes = 4, .batch = 5},
      6 * 7 + 7 + 7 * 5 + 5 + 5 * 4 + 4},
     {"mlp", {.rows = 1, .columns = 6, .classes = 4, .batch = 5}, 6 * 4 + 4},
+    {"mlp-si",
+     {.rows = 2, .columns = 3, .hidden = {9, 8}, .hidden_count = 2, .classes = 4, .batch = 5},
+     6 * 9 + 9 + 9 * 8 + 8 + 8 * 4 + 4},
+    {"mlp-si", {.rows = 1, .columns = 6, .classes = 4, .batch = 5}, 6 * 4 + 4},
     /* An odd edge is left out by the pool: 7 x 5 becomes 3 x 2, then 1 x 1. */
     {"cnn",
      {.rows = 7, .columns = 5, .hidden = {6}, .hidden_count = 1, .classes = 4, .batch = 5},
@@ -181,7 +185,7 @@ static void nan_reaches_the_loss(void)
 /* Kernels that only copy: what is left is the largest pixel of each 4 x 4. */
 static void cnn_pools_the_maximum(void)
 {
-    const size_t net = 3; /* 8 x 8 pixels, 3 classes, no hidden layer */
+    const size_t net = 5; /* 8 x 8 pixels, 3 classes, no hidden layer */
     const size_t centre = 4, second = 9 * 8 + 8, dense = second + 9 * 8 * 16 + 16;
     model *m = net_open(net);
     REQUIRE(m);
@@ -205,7 +209,7 @@ static void cnn_pools_the_maximum(void)
 /* The running statistics become those of the batches, and are what is tested by. */
 static void statistics_follow_the_batches(void)
 {
-    const size_t net = 4; /* cnn-bn */
+    const size_t net = 6; /* cnn-bn */
     model *m = net_open(net);
     REQUIRE(m);
     struct trial t = trial_of(m, &nets[net].shape);
@@ -221,6 +225,38 @@ static void statistics_follow_the_batches(void)
     double after = model_loss(m, t.p, t.x, t.label, t.samples, NULL, NULL);
     CHECK(fabs(before - learnt) > 0.1);
     CHECK_NEAR(after, learnt, 0.05 * learnt); /* a batch's variance is less than that of all */
+    trial_free(&t);
+    model_free(m);
+}
+
+/* The mlp-si: a factor of all parameters, or of a layer's, changes no output; the gradient is at a right angle to
+ * them, and shrinks as they grow. */
+static void scale_of_parameters_does_not_matter(void)
+{
+    const size_t net = 2, first = 6 * 9 + 9, n = nets[net].params;
+    model *m = net_open(net);
+    REQUIRE(m);
+    struct trial t = trial_of(m, &nets[net].shape);
+    float before[5 * 4], *g = malloc(n * sizeof *g);
+    memcpy(before, m->kind->forward(m, t.p, t.x, t.samples, false), sizeof before);
+    model_loss(m, t.p, t.x, t.label, t.samples, t.g, NULL);
+    double along = 0, energy = 0;
+    for (size_t i = 0; i < n; i++) {
+        along += (double)t.g[i] * (double)t.p[i];
+        energy += (double)t.g[i] * (double)t.g[i];
+    }
+    CHECK(energy > 1e-3 && fabs(along) < 1e-6);
+    for (size_t i = 0; i < first; i++)
+        t.p[i] *= 1e-3f;
+    for (size_t i = first; i < n; i++)
+        t.p[i] *= 1e3f;
+    const float *after = m->kind->forward(m, t.p, t.x, t.samples, false);
+    for (size_t i = 0; i < 5 * 4; i++)
+        CHECK_NEAR(after[i], before[i], 1e-5);
+    model_loss(m, t.p, t.x, t.label, t.samples, g, NULL);
+    for (size_t i = 0; i < n; i++)
+        CHECK_NEAR(i < first ? g[i] * 1e-3f : g[i] * 1e3f, t.g[i], 1e-5);
+    free(g);
     trial_free(&t);
     model_free(m);
 }
@@ -276,6 +312,7 @@ static void bad_shapes_are_refused(void)
         {"mlp", "65536", {.rows = 257, .columns = 257, .classes = 2, .batch = 1}},
         {"mlp", "classes", {.rows = 2, .columns = 2, .batch = 1}},
         {"mlp", "batch", {.rows = 2, .columns = 2, .classes = 2}},
+        {"mlp-si", "one unit", {.rows = 2, .columns = 2, .hidden = {1}, .hidden_count = 1, .classes = 2, .batch = 1}},
         {"charlm", "multiple of 4", {.rows = 1, .columns = 9, .hidden = {9}, .hidden_count = 1, .classes = 2, .batch = 1}},
         {"cnn", "at least 4 x 4", {.rows = 28, .columns = 3, .classes = 2, .batch = 1}},
     };
@@ -293,6 +330,7 @@ TEST_SUITE(model) = {TEST(gradient_matches_finite_differences),
                      TEST(nan_reaches_the_loss),
                      TEST(cnn_pools_the_maximum),
                      TEST(statistics_follow_the_batches),
+                     TEST(scale_of_parameters_does_not_matter),
                      TEST(charlm_sees_no_later_character),
                      TEST(init_follows_the_seed),
                      TEST(bad_shapes_are_refused),

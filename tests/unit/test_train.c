@@ -85,8 +85,9 @@ static void fresh_moments_take_no_wild_step(void)
 static void steps_are_elementwise(void)
 {
     enum { N = 37 };
-    static const struct optimizer_kind *const kinds[] = {&optimizer_sgd, &optimizer_nesterov, &optimizer_adamw};
-    for (size_t k = 0; k < 3; k++) {
+    static const struct optimizer_kind *const kinds[] = {&optimizer_sgd, &optimizer_nesterov, &optimizer_sgd_si,
+                                                        &optimizer_adamw};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         struct optimizer o = {.kind = kinds[k], .rate = 0.1, .momentum = 0.9, .beta1 = 0.9,
                               .beta2 = 0.999, .weight_decay = 0.01, .steps = 10};
         uint32_t each = kinds[k]->moments;
@@ -115,16 +116,55 @@ static void long_gradients_are_shortened(void)
     struct optimizer o = {.kind = &optimizer_sgd, .clip_norm = 10};
     double energy = optimizer_energy(g, 1) + optimizer_energy(g + 1, 1);
     CHECK_NEAR(energy, 25, 0);
-    CHECK_NEAR(optimizer_clip(&o, energy), 1, 0);
+    CHECK_NEAR(optimizer_clip(&o, 0, energy, 0), 1, 0);
     o.clip_norm = 1;
-    CHECK_NEAR(optimizer_clip(&o, energy), 0.2, 1e-7);
+    CHECK_NEAR(optimizer_clip(&o, 0, energy, 0), 0.2, 1e-7);
     CHECK(!optimizer_linear(&o));
     o.clip_norm = 0;
-    CHECK_NEAR(optimizer_clip(&o, energy), 1, 0);
+    CHECK_NEAR(optimizer_clip(&o, 0, energy, 0), 1, 0);
     CHECK(optimizer_linear(&o));
     o.kind = &optimizer_adamw;
     CHECK(!optimizer_linear(&o));
     CHECK(optimizer_find("adamw") == &optimizer_adamw && !optimizer_find("adam"));
+}
+
+/* By hand, rate 0.5 and decay 0.25: gradients of up to sqrt(2 0.25 / 0.5) = 1 times the parameters. */
+static void sgd_si_moves_as_written(void)
+{
+    struct optimizer o = {
+        .kind = &optimizer_sgd_si, .rate = 0.5, .weight_decay = 0.25, .schedule = SCHEDULE_LINEAR, .steps = 2};
+    float p = 4, g = 1;
+    optimizer_step(&o, 0, 0, &p, NULL, &g, 1);
+    CHECK_NEAR(p, 4 * (1 - 0.5 * 0.25) - 0.5 * 1, 0);
+    CHECK_NEAR(optimizer_clip(&o, 0, 9, 9), 1, 0);
+    CHECK_NEAR(optimizer_clip(&o, 0, 100, 9), 0.3, 1e-7);
+    CHECK_NEAR(optimizer_clip(&o, 1, 100, 9), 0.3 * sqrt(2), 1e-6); /* the rate is half */
+    o.clip_norm = 2;
+    CHECK_NEAR(optimizer_clip(&o, 0, 100, 9), 0.2, 1e-7); /* the shorter of both */
+    o.clip_norm = 0;
+    CHECK(optimizer_clips(&o) && !optimizer_linear(&o));
+    o.weight_decay = 0;
+    CHECK_NEAR(optimizer_clip(&o, 0, 1e12, 1), 1, 0);
+    CHECK_NEAR(optimizer_clip(&o, 2, 1e12, 1), 1, 0); /* behind the last step */
+}
+
+/* Gradients at a right angle to the parameters and always too long: the length stays, whatever they were. */
+static void sgd_si_keeps_the_length_of_clipped_steps(void)
+{
+    static const float scales[] = {1, 1e4f};
+    for (int i = 0; i < 2; i++) {
+        struct optimizer o = {.kind = &optimizer_sgd_si, .rate = 0.1, .weight_decay = 0.01, .steps = UINT64_MAX / 2};
+        float p[2] = {0, 3};
+        for (uint64_t step = 0; step < 100; step++) {
+            float g[2] = {p[1] * scales[i], -p[0] * scales[i]};
+            float by = optimizer_clip(&o, step, optimizer_energy(g, 2), optimizer_energy(p, 2));
+            CHECK(by < 1);
+            g[0] *= by, g[1] *= by;
+            optimizer_step(&o, step, step, p, NULL, g, 2);
+        }
+        CHECK_NEAR(sqrt(optimizer_energy(p, 2)), 3, 1e-3);
+        CHECK_NEAR(atan2((double)-p[0], (double)p[1]), 100 * sqrt(2 * 0.1 * 0.01) - 6.283185, 0.01);
+    }
 }
 
 static void rate_rises_then_falls_to_zero(void)
@@ -522,6 +562,8 @@ TEST_SUITE(train) = {TEST(sgd_moves_as_written),
                      TEST(fresh_moments_take_no_wild_step),
                      TEST(steps_are_elementwise),
                      TEST(long_gradients_are_shortened),
+                     TEST(sgd_si_moves_as_written),
+                     TEST(sgd_si_keeps_the_length_of_clipped_steps),
                      TEST(rate_rises_then_falls_to_zero),
                      TEST(every_nth_step_has_its_round),
                      TEST(auto_spends_a_tenth),
