@@ -26,6 +26,12 @@ double feedback_before(struct learner *l, const struct train_options *o, struct 
     return loss;
 }
 
+void feedback_forget(const struct learner *l, const struct train_options *o, float *residual)
+{
+    if (o->forget)
+        memset(residual, 0, l->params * sizeof *residual);
+}
+
 bool feedback_after(struct learner *l, uint64_t step, uint32_t flags, const float *tensors, float *values)
 {
     learner_unpack(l, tensors, values);

@@ -44,7 +44,7 @@
     X(O_OUTER, "outer", "O", "model: take the average as it is (none), or a step of nesterov towards it, as DiLoCo does (none)") \
     X(O_OUTER_LR, "outer-lr", "X", "(0.7)")                                                 \
     X(O_OUTER_MOMENTUM, "outer-momentum", "X", "(0.9)")                                     \
-    X(O_ESTIMATOR, "estimator", "E", "gradient: ratio, expected or carry (ratio)")          \
+    X(O_ESTIMATOR, "estimator", "E", "gradient: ratio, expected, carry or nodes: what comes over their number (ratio)") \
     X(O_STRATEGY, "strategy", "NAME[:A[,B]]", "who averages with whom (rps):" SLEET_STRATEGY_MAP(STRATEGY_NAME)) \
     X(O_CODEC, "codec", "C", "how gradient or model travels: f32, bf16, i8, rot1 ... (f32)") \
     X(O_KEEP, "keep", "P", "topk: share of the elements that travel (0.01)")                \
@@ -247,7 +247,10 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
         return o->outer.kind || strcmp(v, "none") == 0;
     case O_OUTER_LR: return real(v, 0, 100, &o->outer.rate);
     case O_OUTER_MOMENTUM: return real(v, 0, 0.9999, &o->outer.momentum);
-    case O_ESTIMATOR: return (o->kind.estimator = (sleet_estimator)estimator_of(v)) != 0;
+    case O_ESTIMATOR:
+        o->forget = strcmp(v, "nodes") == 0;
+        o->kind.estimator = o->forget ? SLEET_CARRY : (sleet_estimator)estimator_of(v);
+        return o->kind.estimator != 0;
     case O_STRATEGY: return kind_strategy_of(&o->kind, v);
     case O_CODEC: return (o->codec = (sleet_codec)codec_of(v)) != 0;
     case O_KEEP: return real(v, 1e-6, 1, &o->keep);

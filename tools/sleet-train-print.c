@@ -85,7 +85,7 @@ void train_print_settings(const struct train_print *p, const struct train_option
     if (o->average && o->codec)
         fprintf(to, " as %s", codec_text((int)o->codec));
     if (o->kind.estimator)
-        fprintf(to, ", estimator %s", estimator_text((int)o->kind.estimator));
+        fprintf(to, ", estimator %s", o->forget ? "nodes" : estimator_text((int)o->kind.estimator));
     if (o->sim)
         fprintf(to, ", simulated loss %g%s%s", o->loss, o->burst > 0 ? " in bursts" : "",
                 o->no_repair ? ", no repair" : "");

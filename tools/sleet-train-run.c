@@ -105,6 +105,7 @@ static int average(struct run *r, uint64_t step, bool exact, sleet_report *repor
     *report = (sleet_report){0};
     r->sets.schedule = (float)r->line.step;
     node_give(&r->node, r->sets.tensors);
+    feedback_forget(&r->learner, r->o, sleet_residual_buffer(r->sets.set, 0));
     int error = sleet_start(r->sets.set, &options);
     if (error == SLEET_ENONFINITE)
         return train_diverged(&r->print, r->line.step, r->line.rate);

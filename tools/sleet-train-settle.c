@@ -71,7 +71,7 @@ static const char *fill_in_kind(struct train_options *o)
         return "--ef is for --average gradient and an update that is linear: sgd without --clip-norm and --weight-decay";
     if (o->ef && !o->kind.estimator)
         o->kind.estimator = SLEET_CARRY;
-    if (o->ef && o->kind.estimator != SLEET_CARRY)
+    if (o->ef && (o->kind.estimator != SLEET_CARRY || o->forget))
         return "--ef carries over what is missing: it goes with --estimator carry";
     if (!o->ef && (o->ef_average || o->ef_alpha < 1))
         return "--ef-alpha and --ef-average need --ef";
@@ -79,7 +79,7 @@ static const char *fill_in_kind(struct train_options *o)
     o->kind.exchange = average_owned(o->average) ? SLEET_REDUCE_SCATTER : SLEET_ALL_REDUCE;
     o->local_statistics |= average_owned(o->average);
     o->kind.payload = gradient ? SLEET_GRADIENT : o->average == AVERAGE_OUTER ? SLEET_PSEUDO_GRADIENT : SLEET_MODEL;
-    o->kind.update = gradient && !optimizer_linear(&o->optimizer) ? SLEET_NONLINEAR : SLEET_LINEAR;
+    o->kind.update = gradient && !optimizer_linear(&o->optimizer) && !o->forget ? SLEET_NONLINEAR : SLEET_LINEAR;
     struct set_kind k = kind_resolved(o->kind);
     const char *wrong = kind_refuse(&k);
     return wrong || !o->codec ? wrong : kind_refuse_codec(&k, SLEET_F32, (int)o->codec);

@@ -276,6 +276,7 @@ static double local_steps(struct simulation *s, uint64_t step)
         sum += node_step(&s->node[i], step, cluster_residual(s->cluster, i), s->mean);
         trigger_step(s->node[i].trigger, s->o->step_time);
         node_give(&s->node[i], cluster_values(s->cluster, i));
+        feedback_forget(&s->learner, s->o, cluster_residual(s->cluster, i));
     }
     if (s->o->step_time > 0)
         cluster_idle(s->cluster, (sleet_duration)(s->o->step_time * 1e9));

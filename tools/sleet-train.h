@@ -71,6 +71,7 @@ struct train_options {
     struct set_kind kind; /* of the set, as `average` and the optimizer have it */
     sleet_codec codec;    /* of what is not state; 0: the default */
     double keep;          /* of each node's gradient, with a sparse codec; 0: the default */
+    bool forget;          /* --estimator nodes: carry, of which nothing is carried */
     enum ef ef;
     double ef_alpha;      /* how far the step ahead goes, 0 to 1 */
     uint32_t ef_average;  /* steps between averages of what was left out; 0: never */
@@ -169,6 +170,9 @@ bool learner_after(struct learner *, enum average, uint64_t step, uint32_t flags
  * `scratch`: learner.params floats, for EF_AHEAD. */
 double feedback_before(struct learner *, const struct train_options *, struct shard_walk *, uint64_t step,
                        const float *residual, float *scratch, float *values);
+/* Where o->forget, before a round: what was left out of earlier ones is lost, and the sum of what comes is
+ * divided by all nodes. */
+void feedback_forget(const struct learner *, const struct train_options *, float *residual);
 bool feedback_after(struct learner *, uint64_t step, uint32_t flags, const float *tensors, float *values);
 
 /* ---- parameters whose owners stay (sleet-train-owner.c) ------------------ */

@@ -4,7 +4,8 @@
  * Where the loss does not depend on the scale of p, g is at a right angle to it: steps make p longer, the decay
  * makes it shorter, and at rest each step turns p by sqrt(2 rate weight_decay), whatever the scale of the loss.
  * The bound is what g is then: p that is too short for its gradients turns by as much at once, and keeps its length.
- * There is no state but the parameters. */
+ * Their product says how far a step turns, their ratio from which gradients on: with a high rate nearly all are
+ * shortened, and parameters that begin too long need not wait for the decay.  There is no state but the parameters. */
 #include "train/optimizer.h"
 #include <math.h>
 
@@ -24,8 +25,8 @@ static double longest(const struct optimizer *o, double rate, double params)
 }
 
 const struct optimizer_kind optimizer_sgd_si = {.name = "sgd-si",
-                                                .rate = 1,
-                                                .weight_decay = 0.001,
+                                                .rate = 1000,
+                                                .weight_decay = 3e-6,
                                                 .linear = false,
                                                 .moments = 0,
                                                 .longest = longest,
