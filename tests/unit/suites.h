@@ -15,6 +15,7 @@
     X(noise) \
     X(orders) \
     X(parity) \
+    X(partition) \
     X(path) \
     X(peer) \
     X(power) \
