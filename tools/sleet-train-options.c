@@ -15,6 +15,8 @@
     X(O_SHARDS, "shards", "KIND", "iid, dirichlet:A or label (iid)")                        \
     X(O_SHARD, "shard", "I/N", "this node's shard, I from 0 (SLEET_NODE/SLEET_NODES)") \
     X(O_EPOCHS, "epochs", "N", "passes over the training samples, all nodes together (2)")  \
+    X(O_PARTITION, "partition", "N", "mlp: the first N epochs in parts of the model, a node each, without a network (0)") \
+    X(O_ABSENT, "absent", "N", "simulation: the last N nodes miss the merge of the parts (0)") \
     X(O_STEPS, "steps", "N", "a node's steps in all, instead of --epochs")                  \
     X(O_BATCH, "batch", "N", "samples of a node's step (64; charlm 16)")                    \
     X(O_MODEL, "model", "M", "mlp, mlp-si (scale-invariant), cnn, cnn-bn (with BatchNorm), or charlm, which learns a text (mlp)") \
@@ -212,6 +214,8 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_SHARDS: o->shards_text = v; return shard_parse(v, &o->shards);
     case O_SHARD: return shard_of(v, o);
     case O_EPOCHS: return whole32(v, 1, 100000, &o->epochs);
+    case O_PARTITION: return whole32(v, 0, 100000, &o->partition);
+    case O_ABSENT: return whole32(v, 0, NODES_MAX, &o->absent);
     case O_STEPS: return whole(v, 1, UINT32_MAX, &o->steps);
     case O_BATCH: return whole32(v, 1, 65536, &o->batch);
     case O_MODEL: return (o->model = model_find(v)) != NULL;

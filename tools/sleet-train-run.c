@@ -1,5 +1,5 @@
 /* sleet-train-run.c - one real node: a local step, then a round through sleetd. */
-#include "sleet-train-sets.h"
+#include "sleet-train-partition.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +22,8 @@ struct run {
     double started;
     uint64_t stalls_in_a_row;
     struct train_share share;
+    struct train_parts parts;
+    float *given; /* to their merge; NULL: there is none */
     uint64_t base;     /* the job's round before this training's first step */
     uint64_t averaged; /* step of the last round with others */
     bool based;
@@ -65,6 +67,32 @@ static int connect_daemon(struct run *r)
         return EXIT_OK;
     }
     return error ? give_up(r, "waiting for other trainers", error) : EXIT_OK;
+}
+
+/* The epochs in parts, before anything is sent. */
+static int learn_part(struct run *r)
+{
+    const char *why;
+    if (!r->o->partition || r->line.step > 0)
+        return EXIT_OK;
+    r->given = parts_learn(&r->node, r->o->shard, &r->parts, &why);
+    if (!r->given)
+        return train_fail(&r->print, "%s", why);
+    r->tally->steps = (double)r->parts.steps;
+    return EXIT_OK;
+}
+
+/* Their merge, unless the others' was before this node came and gave it what they made of it. */
+static int merge_parts(struct run *r)
+{
+    if (!r->given || r->line.step > 0)
+        return EXIT_OK;
+    int error = parts_merge(&r->sets, &r->node, r->given, &r->parts);
+    if (error)
+        return give_up(r, "merging the parts", error);
+    parts_print(&r->print, &r->parts);
+    r->line.step = r->parts.steps;
+    return EXIT_OK;
 }
 
 /* Where local steps come before the first round: a round before them. */
@@ -312,12 +340,16 @@ int train_run(const struct train_options *o, const struct dataset *data)
         train_print_settings(&r.print, o, &r.learner, o->shard_count);
         status = train_checkpoint_open(&state, &r.line.step);
     }
+    if (status == EXIT_OK)
+        status = learn_part(&r);
     if (status == EXIT_OK && o->average)
         status = connect_daemon(&r);
     if (status == EXIT_OK && r.sets.ctx && !r.sets.handing) { /* owners hand out all there is to a joiner */
         const struct train_state state = state_of(&r);
         status = train_state_fetch(&state, &r.share, &r.line.step);
     }
+    if (status == EXIT_OK)
+        status = merge_parts(&r);
     if (status == EXIT_OK)
         status = meet(&r);
     r.averaged = r.line.step;
@@ -331,5 +363,6 @@ int train_run(const struct train_options *o, const struct dataset *data)
     learner_close(&r.learner);
     shard_free(&r.split);
     free(r.before);
+    free(r.given);
     return status;
 }

@@ -42,6 +42,8 @@ static void settings(const struct train_state *s, struct lines *t)
     line(t, "seed = %llu\n", (unsigned long long)o->seed);
     line(t, "batch = %u\n", o->batch);
     line(t, "epochs = %u\n", o->epochs);
+    if (o->partition)
+        line(t, "partition = %u\n", o->partition);
     line(t, "steps = %llu\n", (unsigned long long)o->steps);
     if (o->local_moments)
         line(t, "local-momentum\n");

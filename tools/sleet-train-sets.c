@@ -19,6 +19,7 @@ void sets_close(struct train_sets *s)
     free(s->tensors);
     free(s->left_out);
     free(s->mine);
+    free(s->parts);
 }
 
 /* In which owners hand out the parameters, where they lie. */

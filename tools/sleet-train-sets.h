@@ -13,6 +13,7 @@ struct train_sets {
     float *left_out;    /* in `errors`; between its rounds scratch */
     float schedule;     /* in a set: steps done, so that joiners learn where the training is */
     uint8_t *mine;      /* by run: does this node own it? */
+    float *parts;       /* --partition: what they were merged in */
 };
 
 /* The memory; false when there is not enough. */

@@ -85,6 +85,18 @@ static const char *fill_in_kind(struct train_options *o)
     return wrong || !o->codec ? wrong : kind_refuse_codec(&k, SLEET_F32, (int)o->codec);
 }
 
+/* What --partition does not go with. */
+static const char *refuse_partition(const struct train_options *o)
+{
+    if (o->partition && (o->model != &model_mlp || o->average != AVERAGE_MODEL || o->outer.kind))
+        return "--partition is for --model mlp and --average model without --outer: others have no parts";
+    if (o->partition && o->partition >= o->epochs)
+        return "--partition is how many of --epochs are in parts: give fewer, so that the whole learns too";
+    if (o->absent && (!o->partition || o->absent >= o->sim))
+        return "--absent needs --partition and --sim with more nodes: somebody has to merge";
+    return NULL;
+}
+
 const char *train_options_settle(struct train_options *o)
 {
     if (o->epochs && o->steps)
@@ -103,6 +115,9 @@ const char *train_options_settle(struct train_options *o)
     if (o->local_moments && (o->average != AVERAGE_MODEL || o->outer.kind || o->refresh))
         return "--local-momentum is for --average model without --outer and --refresh-momentum: others average no moments, or all";
     const char *wrong = fill_in_trigger(o);
+    if (wrong)
+        return wrong;
+    wrong = refuse_partition(o);
     if (wrong)
         return wrong;
     if (o->outer.kind) { /* the published rates of DiLoCo */

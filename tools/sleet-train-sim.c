@@ -1,6 +1,6 @@
 /* sleet-train-sim.c - all nodes in one process over the simulated network: a
  * local step of every node, then one round, in virtual time. */
-#include "sleet-train.h"
+#include "sleet-train-partition.h"
 #include "sim/cluster.h"
 #include <math.h>
 #include <stdlib.h>
@@ -396,6 +396,11 @@ int train_sim(const struct train_options *o, const struct dataset *data)
     }
     if (status == EXIT_OK)
         s->bytes_before = sent_bytes(s);
+    if (status == EXIT_OK && o->partition && from == 0) {
+        const struct sim_config config = network(o);
+        status = parts_simulate(s->node, &config, &s->print, s->tally, &s->bytes_before);
+        from = (uint64_t)s->tally->steps;
+    }
     if (status == EXIT_OK)
         status = train(s, from);
     if (status == EXIT_OK)

@@ -58,6 +58,8 @@ struct train_options {
     const struct model_kind *model;
     uint32_t hidden[MODEL_HIDDEN_MAX], hidden_count;
     uint32_t batch, epochs, limit; /* epochs 0: `steps` of them */
+    uint32_t partition; /* of the epochs: the first so many in parts; 0: none */
+    uint32_t absent;    /* the last so many simulated nodes miss the merge */
     uint64_t steps;
     struct optimizer optimizer; /* `steps` is set once the data is known */
     double loss_scale, init_scale; /* of the loss that is learnt from, and of the first parameters; 0: 1 */

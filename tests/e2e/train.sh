@@ -1,7 +1,7 @@
 #!/bin/bash
 # train.sh - sleet-train: each of its tasks learns; a run that was killed and resumed ends with the
 # same bits, files that do not fit are refused and kept, a killed trainer goes on in a job.
-# Arguments: the cases to run, of tasks triggers resume refuse job (all).
+# Arguments: the cases to run, of tasks triggers resume refuse parts job (all).
 # Needs the build folder in SLEET_BUILD or BUILDDIR, and dataset-fashion-mnist.
 # shellcheck source=lib.sh disable=SC2034,SC2154
 . "$(dirname "$0")/lib.sh" train sleetd sleetctl sleet-train
@@ -228,6 +228,27 @@ in_job() {
     stop a b
 }
 
+# Two of three nodes: their parts are merged, and they go on with the whole.
+parts_case() {
+    local i
+    host=127.0.0.1
+    pair --
+    for i in 0 1; do
+        train "t$i" --control "$work/$([ $i = 0 ] && echo a || echo b).sock" --shard $i/3 --min-nodes 2 \
+            --hidden 32,32 --epochs 6 --partition 3
+    done
+    for i in 0 1; do
+        ok "parts: node $i ends" ended t$i 60
+        ok "parts: exit code 0 (was $code)" [ "$code" = 0 ]
+        ok "parts: two of three were merged: $(sed -n '/"merged"/p' "$work/t$i.out")" \
+            said t$i.out '"event":"merged","step":45,"parts":2,"of":3,'
+        ok "parts: it learnt on with the other one" said t$i.out '"event":"epoch","epoch":6,"step":90.*"group":2,'
+        ok "parts: test accuracy $(figure t$i averaged_accuracy)" at_least "$(figure t$i averaged_accuracy)" 0.7
+    done
+    ok "parts: both have one model" [ "$(figure t0 averaged_accuracy)" = "$(figure t1 averaged_accuracy)" ]
+    stop a b
+}
+
 job_case() {
     in_job "job" --model cnn-bn
     in_job "job, every 5" --every 5 --step-time 0.01
@@ -237,5 +258,5 @@ job_case() {
     in_job "job, outer steps" --every 5 --outer nesterov --outer-momentum 0.5 --step-time 0.02
 }
 
-[ $# -gt 0 ] || set -- tasks triggers resume refuse job
+[ $# -gt 0 ] || set -- tasks triggers resume refuse parts job
 run_cases "$@"
