@@ -194,11 +194,11 @@ enum fate engine_take_data(engine *e, struct member *m, struct set *s, struct ro
     return fate;
 }
 
-/* The scatter of a round is there all at once, so what comes of it is a train. */
+/* What a member scatters, or has for a neighbour, is there all at once, so what comes of it is a train. */
 static void note_capacity(struct member *m, const struct set *s, const struct wire_data *d, size_t len, sleet_time now)
 {
     uint32_t bytes = (uint32_t)len + WIRE_HEADER_BYTES + WIRE_TAG_BYTES;
-    if (d->phase == PHASE_SCATTER)
+    if (d->phase == PHASE_SCATTER || d->phase == PHASE_EDGE)
         capacity_note(&m->capacity, d->round ^ s->layout.hash, d->time, bytes, d->flags & DATA_LAST, now);
     else
         capacity_beside(&m->capacity, bytes);
