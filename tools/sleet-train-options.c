@@ -49,7 +49,7 @@
     X(O_ESTIMATOR, "estimator", "E", "gradient: ratio, expected, carry or nodes: what comes over their number (ratio)") \
     X(O_STRATEGY, "strategy", "NAME[:A[,B]]", "who averages with whom (rps):" SLEET_STRATEGY_MAP(STRATEGY_NAME)) \
     X(O_CODEC, "codec", "C", "how gradient or model travels: f32, bf16, i8, rot1 ... (f32)") \
-    X(O_KEEP, "keep", "P", "topk: share of the elements that travel (0.01)")                \
+    X(O_KEEP, "keep", "P", "topk: share of the elements that travel, or auto[:P]: all over fast links, P at least (0.01)")                \
     X(O_EF, "ef", "E", "gradient: error feedback, none, plain or step-ahead (none)")        \
     X(O_EF_ALPHA, "ef-alpha", "A", "how far step-ahead goes, 0 to 1 (1)")                   \
     X(O_EF_AVERAGE, "ef-average", "Q", "average what was left out every Q steps; 0: never (0)") \
@@ -61,6 +61,7 @@
     X(O_SIM, "sim", "N", "simulate N nodes in this process instead")                        \
     X(O_LOSS, "loss", "P", "simulation: fraction of datagrams lost (0)")                    \
     X(O_BURST, "burst", "L", "simulation: lose in bursts of mean length L (independent)")   \
+    X(O_SITES, "sites", "K[,M[,D]]", "simulation: K sites of nodes, 100 Mbit/s inside, links of M Mbit/s and D ms between them (M 2, D 40)") \
     X(O_NO_REPAIR, "no-repair", NULL, "simulation: do not repair lost results")             \
     X(O_CLIP, "clip", "C", "simulation: bound what lies C times further off than usual (0: no)") \
     X(O_LIE, "lie", "X", "simulation: the last node sends its values times X (1)")          \
@@ -172,6 +173,31 @@ static bool shard_of(const char *text, struct train_options *o)
            whole32(index, 0, o->shard_count - 1, &o->shard);
 }
 
+static bool keep_of(const char *text, struct train_options *o)
+{
+    o->keep_auto = strncmp(text, "auto", 4) == 0;
+    o->keep = 0;
+    if (o->keep_auto && !text[4])
+        return true;
+    return (!o->keep_auto || text[4] == ':') && real(text + (o->keep_auto ? 5 : 0), 1e-6, 1, &o->keep);
+}
+
+/* K[,M[,D]] */
+static bool sites_of(const char *text, struct train_sites *s)
+{
+    char part[3][16] = {"", "2", "40"};
+    for (uint32_t i = 0; i < 3 && text; i++) {
+        size_t len = strcspn(text, ",");
+        if (len >= sizeof part[i])
+            return false;
+        memcpy(part[i], text, len);
+        part[i][len] = '\0';
+        text = text[len] ? text + len + 1 : NULL;
+    }
+    return !text && whole32(part[0], 2, NODES_MAX, &s->n) && real(part[1], 0.001, 100, &s->mbit) &&
+           real(part[2], 0.001, 10000, &s->delay_ms);
+}
+
 static bool pick(const char *text, const char *first, const char *second, bool *is_first)
 {
     *is_first = strcmp(text, first) == 0;
@@ -257,7 +283,7 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
         return o->kind.estimator != 0;
     case O_STRATEGY: return kind_strategy_of(&o->kind, v);
     case O_CODEC: return (o->codec = (sleet_codec)codec_of(v)) != 0;
-    case O_KEEP: return real(v, 1e-6, 1, &o->keep);
+    case O_KEEP: return keep_of(v, o);
     case O_EF: return ef_of(v, &o->ef);
     case O_EF_ALPHA: return real(v, 0, 1, &o->ef_alpha);
     case O_EF_AVERAGE: return whole32(v, 0, UINT32_MAX, &o->ef_average);
@@ -268,6 +294,7 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_SIM: return whole32(v, 1, NODES_MAX, &o->sim);
     case O_LOSS: return real(v, 0, 0.99, &o->loss);
     case O_BURST: return real(v, 1, 1e6, &o->burst);
+    case O_SITES: return sites_of(v, &o->sites);
     case O_NO_REPAIR: o->no_repair = true; return true;
     case O_CLIP: return real(v, 0, 1e6, &o->clip);
     case O_LIE: return real(v, -1e6, 1e6, &o->lie);

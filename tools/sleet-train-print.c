@@ -192,6 +192,12 @@ static void print_done_json(const struct train_print *p, const struct train_done
                t->longest_wait);
     if (sim_nodes)
         printf(",\"sent_bytes\":%.0f", d->bytes);
+    if (d->waits > 0)
+        printf(",\"mean_wait_s\":%.4f", d->wait_sum / d->waits);
+    if (sim_nodes && d->across >= 0)
+        printf(",\"across_bytes\":%.0f", d->across);
+    if (sim_nodes && d->keep_across >= 0)
+        printf(",\"keep_inside\":%.4f,\"keep_across\":%.4f", d->keep_inside, d->keep_across);
     printf(",\"rounds_skipped\":%llu,\"rounds_stalled\":%llu", (unsigned long long)t->skipped,
            (unsigned long long)t->stalled);
     if (sim_nodes)
@@ -226,6 +232,12 @@ void train_print_done(struct train_print *p, const struct train_done *d, uint32_
                sim_nodes ? t->rounds / sim_nodes : t->rounds, 100 * t->coverage_sum / t->rounds, 100 * t->least_coverage, t->longest_wait);
     if (sim_nodes)
         printf("; %.1f MB sent by a node", d->bytes * 1e-6);
+    if (sim_nodes && d->across >= 0)
+        printf(", %.2f MB to other sites", d->across * 1e-6);
+    if (sim_nodes && d->keep_across >= 0)
+        printf(", at the end %.3g %% of a gradient across and %.3g %% inside", 100 * d->keep_across, 100 * d->keep_inside);
+    if (d->waits > 0)
+        printf("; a round takes %.3f s", d->wait_sum / d->waits);
     if (t->skipped > 0 || t->stalled > 0)
         printf("; %llu rounds missed, %llu without an answer", (unsigned long long)t->skipped,
                (unsigned long long)t->stalled);

@@ -127,6 +127,7 @@ static int average(struct run *r, uint64_t step, bool exact, sleet_report *repor
 {
     sleet_round_options options = {.size = sizeof options,
                                    .exact = exact,
+                                   .keep_auto = r->o->keep_auto,
                                    .keep = r->o->keep,
                                    .deadline_ns = exact ? 0 : (int64_t)(r->o->deadline * 1e9)};
     double before = train_clock();

@@ -129,6 +129,10 @@ const char *train_options_settle(struct train_options *o)
     wrong = fill_in_kind(o);
     if (wrong)
         return wrong;
+    if ((o->keep > 0 || o->keep_auto) && o->codec != SLEET_CODEC_TOPK)
+        return "--keep says how much of a gradient topk leaves: it needs --codec topk";
+    if (o->sites.n && (!o->sim || o->sim % o->sites.n))
+        return "--sites needs --sim with the same number of nodes in each site";
     if (!o->sim && (o->loss > 0 || o->burst > 0 || o->no_repair || o->clip > 0 || o->lie != 1))
         return "--loss, --burst, --no-repair, --clip and --lie need --sim";
     if (o->lie != 1 && o->sim < 2)

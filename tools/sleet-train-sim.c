@@ -1,6 +1,7 @@
 /* sleet-train-sim.c - all nodes in one process over the simulated network: a
  * local step of every node, then one round, in virtual time. */
 #include "sleet-train-partition.h"
+#include "sleet-train-sites.h"
 #include "sim/cluster.h"
 #include <math.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ struct simulation {
     struct train_node node[SLEET_GROUP_MAX];
     struct trigger trigger[SLEET_GROUP_MAX]; /* but of the first */
     cluster *cluster;
+    struct sites sites; /* of the cluster's nodes */
     cluster *handing;   /* --average owner: of the parameters */
     cluster *errors;    /* --ef-average: of what was left out */
     float *mean;                    /* the averaged model with its statistics */
@@ -105,7 +107,11 @@ static int prepare(struct simulation *s, const struct dataset *data)
     if (o->average)
         cluster_idle(s->cluster, MEETING);
     bool meet_first = o->average == AVERAGE_GRADIENT || (o->average == AVERAGE_MODEL && trigger_waits(&o->trigger));
-    return meet_first && !found(s) ? train_fail(&s->print, "the first round failed") : EXIT_OK;
+    if (meet_first && !found(s))
+        return train_fail(&s->print, "the first round failed");
+    if (!sites_lay(&s->sites, o, &config.link, s->cluster))
+        return train_fail(&s->print, "out of memory");
+    return EXIT_OK;
 }
 
 /* The state of node 0: only a simulation of one is saved. */
@@ -191,6 +197,7 @@ static double average(struct simulation *s, uint64_t step, const bool *due, bool
     sleet_round_options options = {.size = sizeof options,
                                    .exact = exact,
                                    .keep = s->o->keep,
+                                   .keep_auto = s->o->keep_auto,
                                    .deadline_ns = exact ? 0 : (int64_t)(s->o->deadline * 1e9)};
     double sum = 0;
     uint32_t in = 0;
@@ -220,6 +227,9 @@ static double average(struct simulation *s, uint64_t step, const bool *due, bool
         return -1;
     s->tally->longest_wait = fmax(s->tally->longest_wait, *wait);
     return sum / in;
+    s->done.wait_sum += *wait;
+    s->done.waits++;
+    return sum / s->o->sim;
 }
 
 static double averaged_score(struct simulation *s)
@@ -364,6 +374,9 @@ static int finish(struct simulation *s)
 {
     double wait = 0;
     s->done.bytes = (sent_bytes(s) - s->bytes_before) / s->o->sim;
+    s->done.across = s->sites.n ? s->sites.bytes / s->o->sim : -1;
+    s->done.keep_inside = sites_keep(&s->sites, s->cluster, false);
+    s->done.keep_across = sites_keep(&s->sites, s->cluster, true);
     s->done.score = worst(s, s->tally->score);
     s->done.mean_statistics = beside(s) ? worst(s, s->tally->mean_statistics) : -1;
     s->done.averaged_score = s->tally->averaged / s->tally->evaluations;
@@ -407,6 +420,7 @@ int train_sim(const struct train_options *o, const struct dataset *data)
         status = finish(s);
     if (s->cluster)
         cluster_free(s->cluster);
+    sites_close(&s->sites);
     cluster_free(s->errors);
     cluster_free(s->handing); /* NULL is allowed */
     learner_close(&s->learner);

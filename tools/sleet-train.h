@@ -74,6 +74,7 @@ struct train_options {
     sleet_codec codec;    /* of what is not state; 0: the default */
     double keep;          /* of each node's gradient, with a sparse codec; 0: the default */
     bool forget;          /* --estimator nodes: carry, of which nothing is carried */
+    bool keep_auto;       /* that at least; all over fast links */
     enum ef ef;
     double ef_alpha;      /* how far the step ahead goes, 0 to 1 */
     uint32_t ef_average;  /* steps between averages of what was left out; 0: never */
@@ -87,6 +88,10 @@ struct train_options {
     double step_time;  /* s, at least */
     uint32_t sim;      /* nodes to simulate; 0: a real run */
     double loss;       /* of datagrams, fraction */
+    struct train_sites {
+        uint32_t n;           /* of equal size; 0: all links are alike */
+        double mbit, delay_ms; /* of the one link between each two, each way */
+    } sites;
     double burst;      /* mean length of a burst of losses; 0: independent */
     bool no_repair;    /* the simulation's engines do not repair */
     double clip;       /* likewise, see engine_config */
@@ -265,6 +270,9 @@ struct train_done {
     double mean_statistics; /* likewise, with --bn-stats local; else below 0 */
     double seconds;
     double bytes; /* simulation: sent by a node, up to the exact last round */
+    double across; /* of them to other sites; below 0: there is one */
+    double keep_inside, keep_across; /* share of a gradient's elements at the end; below 0: the same everywhere */
+    double wait_sum, waits; /* simulation: s until the last node had its result, and rounds */
 };
 
 /* How and of what it prints. */

@@ -59,6 +59,13 @@ tasks_case() {
     ok "tasks: step-ahead: averaged in each step it is the run without a codec (${loss[0]}, ${loss[1]})" \
         at_most "$(awk -v a="${loss[0]}" -v b="${loss[1]}" 'BEGIN { print (a > b ? a - b : b - a) }')" 0.00001
     ok "tasks: step-ahead: and else between that and none (${loss[3]}, ${loss[2]})" at_most "${loss[3]}" "${loss[2]}"
+    learns "two sites" keep_across '<' 0.1 --sim 6 --sites 2 --loss 0 --steps 15 --limit 3000 \
+        --average gradient --codec topk --ef plain --keep auto
+    ok "tasks: two sites: all of a gradient inside ($(figure t keep_inside))" [ "$(figure t keep_inside)" = 1.0000 ]
+    train t --keep auto
+    ok "tasks: a share of models" ended t 30
+    ok "tasks: a share of models: is refused (code $code)" eval \
+        '[ "$code" = 2 ] && said t.err "^sleet-train: --keep says how much of a gradient topk leaves"'
     train t --ef plain
     ok "tasks: feedback for models" ended t 30
     ok "tasks: feedback for models: is refused (code $code)" eval \
