@@ -36,7 +36,7 @@ static size_t bf16_decode(float *restrict x, const uint8_t *restrict payload, si
         bad |= f32_bad(bits);
         x[i] = f32_of(bits);
     }
-    return bad ? 0 : (size_t)2 * n;
+    return bad ? CODEC_NONFINITE : (size_t)2 * n;
 }
 
 const struct codec codec_bf16 = {

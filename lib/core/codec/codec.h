@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #define CODEC_ELEMENTS_MAX 288 /* of a fragment */
+#define CODEC_NONFINITE SIZE_MAX
 
 struct codec_args {
     uint64_t seed; /* of stochastic rounding; equal arguments give equal bytes */
@@ -24,8 +25,8 @@ struct codec {
     uint32_t bytes_max; /* of a full fragment; fewer elements take less */
     /* Bytes written, at most bytes_max; n finite values. */
     size_t (*encode)(uint8_t *payload, const float *values, uint32_t n, const struct codec_args *);
-    /* Bytes used of `bytes`; 0 when they are malformed or stand for a value that is not finite:
-     * `values` is then unspecified.  The payload need not be aligned. */
+    /* Bytes used of `bytes`; 0 when they are malformed, CODEC_NONFINITE when they stand for a value
+     * that is not finite: `values` is then unspecified.  The payload need not be aligned. */
     size_t (*decode)(float *values, const uint8_t *payload, size_t bytes, uint32_t n);
 };
 

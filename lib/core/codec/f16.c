@@ -49,7 +49,7 @@ static size_t f16_decode(float *restrict x, const uint8_t *restrict payload, siz
         bad |= (half & F16_INFINITY) == F16_INFINITY;
         x[i] = f16_value(half);
     }
-    return bad ? 0 : (size_t)2 * n;
+    return bad ? CODEC_NONFINITE : (size_t)2 * n;
 }
 
 const struct codec codec_f16 = {

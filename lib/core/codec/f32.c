@@ -38,7 +38,7 @@ static size_t f32_decode(float *restrict values, const uint8_t *restrict payload
         bad |= (bits & 0x7f800000u) == 0x7f800000u;
         memcpy(&values[i], &bits, 4);
     }
-    return bad ? 0 : (size_t)4 * n;
+    return bad ? CODEC_NONFINITE : (size_t)4 * n;
 }
 
 const struct codec codec_f32 = {

@@ -68,7 +68,7 @@ static size_t i8_decode(float *restrict x, const uint8_t *restrict payload, size
         x[i] = scale * (float)(int8_t)payload[HEAD + i];
         bad |= f32_bad(f32_bits(x[i]));
     }
-    return bad ? 0 : HEAD + (size_t)n;
+    return bad ? CODEC_NONFINITE : HEAD + (size_t)n;
 }
 
 const struct codec codec_i8 = {

@@ -128,7 +128,7 @@ decode(float *restrict x, const uint8_t *restrict payload, size_t bytes, uint32_
         value[half + k] = -value[k];
     }
     if (f32_bad(f32_bits(value[half - 1])))
-        return 0;
+        return CODEC_NONFINITE;
     const uint8_t *in = payload + HEAD;
     for (uint32_t at = 0; at < n; at += PACK) {
         uint32_t here = n - at < PACK ? n - at : PACK, packed = 0;

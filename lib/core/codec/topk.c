@@ -92,7 +92,7 @@ static size_t topk_decode(float *restrict x, const uint8_t *restrict payload, si
         bad |= f32_bad(bits);
         x[at] = f32_of(bits);
     }
-    return bad ? 0 : (size_t)(in - payload);
+    return bad ? CODEC_NONFINITE : (size_t)(in - payload);
 }
 
 const struct codec codec_topk = {

@@ -27,7 +27,7 @@ static inline size_t decode(float *restrict x, const uint8_t *restrict payload, 
         bad |= f32_bad(bits);
         x[i] = f32_of(bits);
     }
-    return bad ? 0 : (size_t)kept * n;
+    return bad ? CODEC_NONFINITE : (size_t)kept * n;
 }
 
 #define TRUNC(kept)                                                                                \

@@ -28,10 +28,10 @@ int parts_decode(const struct layout *l, uint32_t tensor, const struct wire_data
         q->fragment = first + i;
         layout_locate(l, q->fragment, &at, &offset, &q->n);
         q->payload = p;
-        q->bytes = (uint32_t)c->decode(q->x, p, left, q->n);
-        if (!q->bytes)
-            return left >= (size_t)c->bytes_max * q->n / FRAGMENT_ELEMENTS ? SLEET_ENONFINITE
-                                                                           : SLEET_EMALFORMED;
+        size_t used = c->decode(q->x, p, left, q->n);
+        if (!used || used == CODEC_NONFINITE)
+            return used ? SLEET_ENONFINITE : SLEET_EMALFORMED;
+        q->bytes = (uint32_t)used;
         p += q->bytes;
         left -= q->bytes;
     }
