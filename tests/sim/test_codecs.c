@@ -1,6 +1,7 @@
 /* Rounds whose tensors travel in fewer bytes: equal bits at all members, an error as the codec
  * has it, and bytes to show for it. */
 #include "helpers.h"
+#include "tensor/kind.h"
 #include <math.h>
 
 #define N 4
@@ -73,11 +74,13 @@ static void error_and_bytes(void)
             printf("codec %u: error %g, at most %g\n", (unsigned)cases[k].codec, error / square, most);
         f32_bytes = k ? f32_bytes : (double)(b.bytes - a.bytes);
         double bytes = (double)(b.bytes - a.bytes) / f32_bytes;
+        printf("%s%s %.4f", k ? ", " : "datagrams of a round, bytes over those of f32: ", codec_text((int)cases[k].codec), bytes);
         if (!CHECK(bytes < cases[k].bytes))
             printf("codec %u: %g of f32's bytes\n", (unsigned)cases[k].codec, bytes);
         CHECK(ledger_balances(c));
         cluster_free(c);
     }
+    printf("\n");
 }
 
 /* Under loss: still equal bits where all was repaired, and nothing that is not finite. */
