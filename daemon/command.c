@@ -68,6 +68,10 @@ static void do_set(const struct call *a)
                             .exchange = (sleet_exchange)choice(a, 4, exchange_of)};
     bool named = a->argc > 5 && strcmp(a->argv[5], "-") != 0;
     const char *why = named && !kind_strategy_of(&kind, a->argv[5]) ? "unknown strategy" : NULL;
+    uint64_t spread = 0;
+    if (a->argc > 6 && !command_number(a->argv[6], SLEET_SPREAD_MAX, &spread))
+        why = "spread is 1 to 64 rounds";
+    kind.spread = (uint8_t)spread;
     def->kind = kind_resolved(kind);
     why = why ? why : kind_refuse(&def->kind);
     if (!why && control_decode(def->name, a->argv[0])) {
@@ -452,7 +456,7 @@ static const struct {
     {"order", 1, 1, orders_do_order, PLAIN},
     {"orders", 0, 0, orders_do_show, REPORT},
     {"quit", 0, 0, do_quit, PLAIN},
-    {"set", 2, 6, do_set, PLAIN},
+    {"set", 2, 7, do_set, PLAIN},
     {"tensor", 3, 5, do_tensor, PLAIN},
     {"register", 0, 0, do_register, PLAIN},
     {"start", 7, 10, do_start, PLAIN},

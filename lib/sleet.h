@@ -221,6 +221,8 @@ SLEET_API int sleet_set_new(sleet_set **out, sleet *ctx, const char *name, sleet
 SLEET_API int sleet_set_add(sleet_set *set, const char *name, sleet_dtype dtype, uint64_t count,
                             void *data);
 
+#define SLEET_SPREAD_MAX 64
+
 /* Zero-filled means defaults; set `size` to sizeof(sleet_set_options). */
 typedef struct sleet_set_options {
     size_t size;
@@ -229,6 +231,10 @@ typedef struct sleet_set_options {
     sleet_exchange exchange;   /* 0: all-reduce */
     sleet_strategy strategy;   /* 0: rps */
     uint16_t strategy_numbers[2]; /* 0: the strategy's usual ones */
+    uint32_t spread;           /* average each element in one of so many rounds, in turns of 2,304: even traffic,
+                                  and less of it, where each step has a round.  Tensors that have no turn for each
+                                  round, and the first round of a job, are averaged whole.  Payload model.
+                                  0: 1; at most SLEET_SPREAD_MAX */
 } sleet_set_options;
 
 /* Say how the set is averaged, before it is registered; equal on all nodes.

@@ -107,6 +107,10 @@ const char *learner_open(struct learner *l, const struct train_options *o,
     l->target = malloc((size_t)shape.batch * data->targets);
     l->gradient = malloc(model_params(l->net) * sizeof(float));
     lay_out(l, o);
+    if (o->spread > 1 && !kind_spreads(&o->kind, l->params)) {
+        learner_close(l);
+        return "the model is too small for --spread: there is none of its parts of 2,304 parameters for each round";
+    }
     l->steps_per_epoch = data->count[DATA_TRAIN] / ((uint64_t)nodes * o->batch);
     if (l->steps_per_epoch == 0)
         l->steps_per_epoch = 1;

@@ -43,6 +43,7 @@
     X(O_DELTA, "delta", "X", "selsync: the relative change of the gradient's norm (0.3)")   \
     X(O_WINDOW, "window", "N", "selsync: over so many steps, 1 to 100 (25)")                \
     X(O_MAX_LOCAL, "max-local", "N", "selsync: local steps in a row at most; 0: any number (500)") \
+    X(O_SPREAD, "spread", "K", "model: each round averages one part in K, in turn, 1 to 64 (1)") \
     X(O_OUTER, "outer", "O", "model: take the average as it is (none), or a step of nesterov towards it, as DiLoCo does (none)") \
     X(O_OUTER_LR, "outer-lr", "X", "(0.7)")                                                 \
     X(O_OUTER_MOMENTUM, "outer-momentum", "X", "(0.9)")                                     \
@@ -272,6 +273,7 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_DELTA: return real(v, 0, 1e30, &o->trigger.delta);
     case O_WINDOW: return whole32(v, 1, TRIGGER_WINDOW_MAX, &o->trigger.window);
     case O_MAX_LOCAL: return whole(v, 0, UINT32_MAX, &o->trigger.most);
+    case O_SPREAD: return whole32(v, 1, SLEET_SPREAD_MAX, &o->spread);
     case O_OUTER:
         o->outer.kind = strcmp(v, "nesterov") == 0 ? &optimizer_nesterov : NULL;
         return o->outer.kind || strcmp(v, "none") == 0;

@@ -47,6 +47,8 @@ static void settings(const struct train_state *s, struct lines *t)
     line(t, "steps = %llu\n", (unsigned long long)o->steps);
     if (o->local_moments)
         line(t, "local-momentum\n");
+    if (o->spread > 1)
+        line(t, "spread = %u\n", o->spread);
     line(t, "trigger = %s, every %llu", o->trigger.kind->name, (unsigned long long)o->trigger.every);
     line(t, ", delta %.9g, window %u, most %llu\n", o->trigger.delta, o->trigger.window,
          (unsigned long long)o->trigger.most);

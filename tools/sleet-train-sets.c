@@ -55,7 +55,8 @@ static int make_set(struct train_sets *s, struct train_node *n)
     const struct set_kind *k = &o->kind;
     sleet_set_options options = {.size = sizeof options, .estimator = k->estimator, .update = k->update,
                                  .exchange = k->exchange, .strategy = k->strategy,
-                                 .strategy_numbers = {k->numbers[0], k->numbers[1]}};
+                                 .strategy_numbers = {k->numbers[0], k->numbers[1]},
+                                 .spread = k->spread};
     float *at = s->tensors;
     int error = sleet_set_new(&s->set, s->ctx, "model", k->payload);
     if (!error)

@@ -75,6 +75,7 @@ static const char *fill_in_kind(struct train_options *o)
         return "--ef carries over what is missing: it goes with --estimator carry";
     if (!o->ef && (o->ef_average || o->ef_alpha < 1))
         return "--ef-alpha and --ef-average need --ef";
+    o->kind.spread = (uint8_t)o->spread;
     bool gradient = !average_local(o->average);
     o->kind.exchange = average_owned(o->average) ? SLEET_REDUCE_SCATTER : SLEET_ALL_REDUCE;
     o->local_statistics |= average_owned(o->average);

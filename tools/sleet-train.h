@@ -69,6 +69,7 @@ struct train_options {
     uint32_t shard, shard_count; /* this node's, from 0 */
     enum average average;
     struct trigger_options trigger;
+    uint32_t spread; /* rounds in which a fragment is averaged once; 0: 1 */
     struct optimizer outer; /* AVERAGE_OUTER; kind NULL: none */
     struct set_kind kind; /* of the set, as `average` and the optimizer have it */
     sleet_codec codec;    /* of what is not state; 0: the default */

@@ -88,7 +88,8 @@ int sleet_set_configure(sleet_set *set, const sleet_set_options *in)
     memcpy(&o, in, in->size);
     struct set_kind kind =
         kind_resolved((struct set_kind){set->kind.payload, o.estimator, o.update, o.exchange, o.strategy,
-                                        {o.strategy_numbers[0], o.strategy_numbers[1]}});
+                                        {o.strategy_numbers[0], o.strategy_numbers[1]},
+                                        o.spread < UINT8_MAX ? (uint8_t)o.spread : UINT8_MAX});
     const char *why = kind_refuse(&kind);
     if (why)
         return client_fail(ctx, SLEET_EINVAL, "set %s: %s", set->name, why);
@@ -153,6 +154,15 @@ static int map_shared(sleet_set *set, const char *text)
     return SLEET_OK;
 }
 
+/* A tensor that is spread over so many rounds. */
+static bool spreads(const sleet_set *set)
+{
+    bool any = set->kind.spread <= 1;
+    for (uint32_t i = 0; i < set->count; i++)
+        any |= set->tensors[i].dtype != SLEET_F32_STATE && kind_spreads(&set->kind, set->tensors[i].count);
+    return any;
+}
+
 int sleet_set_register(sleet_set *set)
 {
     char text[CLIENT_INPUT_MAX], name[CONTROL_NAME_MAX];
@@ -163,13 +173,16 @@ int sleet_set_register(sleet_set *set)
         return client_fail(ctx, SLEET_ESTATE, "set %s is registered already", set->name);
     if (set->count == 0)
         return client_fail(ctx, SLEET_EINVAL, "set %s has no tensors", set->name);
+    if (!spreads(set))
+        return client_fail(ctx, SLEET_EINVAL, "set %s has no tensor of more than %u elements to spread over %u rounds",
+                           set->name, (set->kind.spread - 1u) * RUN_FRAGMENTS * FRAGMENT_ELEMENTS, (unsigned)set->kind.spread);
     int64_t until = client_now() + CLIENT_REPLY_NS;
     control_encode(name, set->name);
     char strategy[STRATEGY_WORD];
-    int error = client_call(ctx, until, text, "set %s %s %s %s %s %s", name,
+    int error = client_call(ctx, until, text, "set %s %s %s %s %s %s %u", name,
                             payload_text((int)set->kind.payload), estimator_text((int)set->kind.estimator),
                             update_text((int)set->kind.update), exchange_text((int)set->kind.exchange),
-                            kind_strategy_word(&set->kind, strategy));
+                            kind_strategy_word(&set->kind, strategy), (unsigned)set->kind.spread);
     for (uint32_t i = 0; i < set->count && !error; i++) {
         control_encode(name, set->tensors[i].name);
         error = client_call(ctx, until, text, "tensor %s %s %" PRIu64 " %s %u", name,

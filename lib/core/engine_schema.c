@@ -13,6 +13,7 @@ static void kind_put(uint8_t out[static WIRE_KIND_BYTES], const struct set_kind 
         out[5 + 2 * i] = (uint8_t)k->numbers[i];
         out[6 + 2 * i] = (uint8_t)(k->numbers[i] >> 8);
     }
+    out[9] = k->spread;
 }
 
 static void entry_put(struct wire_tensor *out, const struct tensor *t)
@@ -90,7 +91,9 @@ static char *text_kind(char *at, char *end, const uint8_t kind[static WIRE_KIND_
         at = text_add(at, end, i ? ", " : "");
         at = text_add(at, end, words[i] ? words[i] : "unknown");
     }
-    return at;
+    if (kind[9] <= 1)
+        return at;
+    return text_u64(text_add(at, end, ", spread over "), end, kind[9]);
 }
 
 static void differs(engine *e, struct member *m, struct set *s, char *at)

@@ -7,7 +7,7 @@ from second_round import (ATTACHED, CLOSED, DATA_HEAD, ELEMENTS, ESTABLISHED, GA
                           SCATTER_REPAIR, SUMMARY_HEAD, WINDOW, WITNESS, Group, Round, mix, serial)
 
 
-KIND = bytes((1, 1, 1, 1, 1, 0, 0, 0, 0))  # model, ratio, linear, all-reduce, rps and its two numbers
+KIND = bytes((1, 1, 1, 1, 1, 0, 0, 0, 0, 1))  # model, ratio, linear, all-reduce, rps with its usual numbers, spread 1
 
 
 class Said:
@@ -162,12 +162,12 @@ class Set:
         return (body[at + 11:at + 11 + length].decode(), count, dtype, codec), at + 11 + length
 
     def on_schema(self, peer, body):
-        theirs, tensors, first, n, length, kind = struct.unpack_from("<IHHBB9s", body)
-        at, verdict, index, own = 19 + length, 0, 0, b""
-        if body[19:at].decode() == self.name and kind != KIND:
+        theirs, tensors, first, n, length, kind = struct.unpack_from("<IHHBB10s", body)
+        at, verdict, index, own = 20 + length, 0, 0, b""
+        if body[20:at].decode() == self.name and kind != KIND:
             verdict = 3
             print("kind differs", flush=True)
-        elif body[19:at].decode() == self.name:
+        elif body[20:at].decode() == self.name:
             mine, verdict = [(*t, 1, 1) for t in self.tensors], 1
             for index in range(first, first + n):
                 entry, at = self.entry(body, at)
@@ -182,12 +182,12 @@ class Set:
                 if index < len(mine):
                     name, count, dtype, codec = mine[index]
                     own = struct.pack("<QBBB", count, dtype, codec, len(name)) + name.encode()
-        self.node.send(peer, 4, struct.pack("<IBBH9s", theirs, verdict, bool(own), index, KIND if verdict else bytes(9)) + own)
+        self.node.send(peer, 4, struct.pack("<IBBH10s", theirs, verdict, bool(own), index, KIND if verdict else bytes(10)) + own)
 
     def on_schema_ack(self, peer, body):
-        mine, verdict, n, index, _ = struct.unpack_from("<IBBH9s", body)
+        mine, verdict, n, index, _ = struct.unpack_from("<IBBH10s", body)
         if mine == self.hash:
-            print(f"schema verdict {verdict} at {index}", *(self.entry(body, 17)[0] if n else ()), flush=True)
+            print(f"schema verdict {verdict} at {index}", *(self.entry(body, 18)[0] if n else ()), flush=True)
             if verdict == 1 and index < len(self.tensors):
                 self.offer(peer, index)
 

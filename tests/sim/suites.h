@@ -38,6 +38,7 @@
     X(strangers) \
     X(strategies) \
     X(swim) \
+    X(spread) \
     X(state) \
     X(switch) \
     X(trace) \

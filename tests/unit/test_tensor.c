@@ -201,7 +201,11 @@ static void kinds_that_do_not_go_together(void)
         {.payload = SLEET_MODEL, .strategy = SLEET_PAIRS, .numbers = {3}},
         {.payload = SLEET_MODEL, .strategy = SLEET_MOSHPIT, .numbers = {33}},
         {.payload = SLEET_MODEL, .strategy = SLEET_RANDOM, .numbers = {4, 2}},
-        {.payload = SLEET_MODEL, .strategy = SLEET_CROSSOVER, .numbers = {65}}};
+        {.payload = SLEET_MODEL, .strategy = SLEET_CROSSOVER, .numbers = {65}},
+
+        {.payload = SLEET_GRADIENT, .spread = 2}, {.payload = SLEET_MODEL, .spread = SLEET_SPREAD_MAX + 1},
+        {.payload = SLEET_MODEL, .exchange = SLEET_ALL_GATHER, .spread = 2},
+        {.payload = SLEET_MODEL, .strategy = SLEET_ONE_PEER, .spread = 2}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct set_kind k = kind_resolved(wrong[i]);
         CHECK(kind_refuse(&k) != NULL);

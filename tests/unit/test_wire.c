@@ -113,7 +113,7 @@ static size_t sample(int type, uint8_t *out)
     return encode(type, &f, out, FRAME_CAP);
 }
 
-static const size_t sample_bytes[] = {0, 88, 88, 19 + 3 + 16 + 19, 17 + 19, 20 + 96 + 40 + 32, 52, 70, 8,
+static const size_t sample_bytes[] = {0, 88, 88, 20 + 3 + 16 + 19, 18 + 19, 20 + 96 + 40 + 32, 52, 70, 8,
                                       12 + 51, 4};
 
 static void every_frame_round_trips(void)
@@ -207,11 +207,11 @@ static const struct bound {
     {WIRE_SCHEMA, 8, 1, 1, false},     {WIRE_SCHEMA, 8, 1, 17, false},
     {WIRE_SCHEMA, 9, 1, 0, false},     {WIRE_SCHEMA, 9, 1, 64, false},
     {WIRE_SCHEMA, 20, 1, 0, false},    {WIRE_SCHEMA_ACK, 4, 1, 4, false},
-    {WIRE_SCHEMA, 36, 1, 0, false},    {WIRE_SCHEMA, 36, 1, 64, false},
-    {WIRE_SCHEMA, 37, 1, 0, false},    {WIRE_SCHEMA_ACK, 4, 1, 3, false},
+    {WIRE_SCHEMA, 37, 1, 0, false},    {WIRE_SCHEMA, 37, 1, 64, false},
+    {WIRE_SCHEMA, 38, 1, 0, false},    {WIRE_SCHEMA_ACK, 4, 1, 3, false},
     {WIRE_SCHEMA_ACK, 4, 1, 0, false}, {WIRE_SCHEMA_ACK, 4, 1, 1, false},
     {WIRE_SCHEMA_ACK, 5, 1, 0, false}, {WIRE_SCHEMA_ACK, 6, 2, 1025, false},
-    {WIRE_SCHEMA_ACK, 5, 1, 2, false}, {WIRE_SCHEMA_ACK, 31, 1, 0, false},
+    {WIRE_SCHEMA_ACK, 5, 1, 2, false}, {WIRE_SCHEMA_ACK, 32, 1, 0, false},
     {WIRE_DATA, 16, 1, 0, false},      {WIRE_DATA, 16, 1, 1, true},
     {WIRE_DATA, 16, 1, 3, true},       {WIRE_DATA, 16, 1, 4, true},
     {WIRE_DATA, 16, 1, 5, false},      {WIRE_DATA, 17, 1, 0, false},
@@ -301,7 +301,7 @@ static void schemas_pack_what_fits(void)
     }
     size_t n = wire_schema_encode(b, sizeof(b), &s);
     CHECK_EQ(s.n, 14);
-    CHECK_EQ(n, 19 + 63 + 14 * 78);
+    CHECK_EQ(n, 20 + 63 + 14 * 78);
     CHECK(n <= WIRE_SCHEMA_MAX);
     CHECK_EQ(wire_schema_decode(&back, b, n), SLEET_OK);
     CHECK_EQ(back.n, 14);

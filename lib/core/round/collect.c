@@ -1,4 +1,4 @@
-/* A model that is larger than what one round can bring: a joiner keeps count of what the rounds in
+/* A model of which a round brings a part, by its size or because the set is spread over rounds: a joiner keeps count of what the rounds in
  * which it joined have brought together.  What it has of each fragment is the newest; so its model
  * is of a few rounds, and becomes of one with the first that it contributes to.
  *
@@ -19,9 +19,10 @@ bool collect_round(struct set *s, const struct round *r, const struct env *e, bo
     struct collect *c = &s->collect;
     const struct layout *l = &s->layout;
     bool additive = kind_additive(&l->kind);
-    uint32_t all = additive ? l->state : l->fragments;
+    bool spread = l->kind.spread > 1 && r->number > 1; /* a round brings a part of the model */
+    uint32_t all = additive ? l->state : spread ? l->fragments - l->state : l->fragments;
     *news = additive ? r->filled > 0 : whole;
-    if (!all || (whole && !additive))
+    if (!all || (whole && !additive && !spread))
         return true;
     bool other = c->lineage && r->lineage && c->lineage != r->lineage; /* 0: not known then */
     if (c->have && (other || r->number < c->round ||
@@ -34,7 +35,7 @@ bool collect_round(struct set *s, const struct round *r, const struct env *e, bo
     c->round = r->number;
     for (uint32_t t = 0; t < l->n; t++) {
         const struct tensor *ten = &l->tensors[t];
-        if (layout_additive(l, t))
+        if (layout_additive(l, t) || (spread && ten->dtype == SLEET_F32_STATE))
             continue;
         for (uint32_t f = ten->first; f < ten->first + ten->fragments; f++) {
             if (r->held[f].weight == 0 || bitmap_test(c->have, f))

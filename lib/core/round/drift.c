@@ -28,6 +28,16 @@ static uint32_t nth(const struct layout *l, uint64_t i)
     return l->fragments;
 }
 
+/* The same; of a set that is spread the next one that the round has averaged, for the others go their own way
+ * between their rounds. */
+static uint32_t sampled(const struct layout *l, const struct round *r, uint64_t i, uint64_t all)
+{
+    uint32_t f = nth(l, i % all);
+    for (uint32_t k = 1; l->kind.spread > 1 && r->number_of[f] == NOT_DUE && k < 2 * l->kind.spread; k++)
+        f = nth(l, (i + k) % all);
+    return f;
+}
+
 static void add(const struct layout *l, const struct round *r, uint32_t fragment, struct wire_sketch *k,
                 double sums[static WIRE_PROJECTIONS + 1])
 {
@@ -57,7 +67,7 @@ void drift_note(struct set *s, const struct round *r)
     if (!all || s->layout.kind.exchange == SLEET_REDUCE_SCATTER)
         return;
     for (uint64_t i = 0; i < DRIFT_SAMPLE; i++)
-        add(&s->layout, r, nth(&s->layout, mix64(r->number * PHI + i) % all), &k, sums);
+        add(&s->layout, r, sampled(&s->layout, r, mix64(r->number * PHI + i) % all, all), &k, sums);
     k.norm = (float)sqrt(sums[WIRE_PROJECTIONS]);
     bool finite = isfinite(k.norm) != 0;
     for (uint32_t p = 0; p < WIRE_PROJECTIONS; p++) {

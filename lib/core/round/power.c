@@ -63,7 +63,7 @@ struct power_map *power_map_new(const struct layout *l, uint32_t rank, uint64_t 
             add_low(m, t, i);
         else
             for (uint32_t f = t->first; f < t->first + t->fragments; f++)
-                if (layout_due(t, f, round))
+                if (layout_due(l, t, f, round))
                     add_whole(m, t, i, f);
     }
     m->first[l->n] = m->n;

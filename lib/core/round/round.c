@@ -18,7 +18,7 @@ static void number_fragments(struct round *r, const struct layout *l, bool edges
         uint32_t fit = parts_fit(ten);
         r->fit = fit > r->fit ? fit : r->fit;
         for (uint32_t f = ten->first; f < ten->first + ten->fragments; f++) {
-            r->number_of[f] = layout_due(ten, f, r->number) ? 0 : NOT_DUE;
+            r->number_of[f] = layout_due(l, ten, f, r->number) ? 0 : NOT_DUE;
             r->due += r->number_of[f] != NOT_DUE;
             if (!edges)
                 r->lane[r->owner_of_run[f / RUN_FRAGMENTS]].share += r->number_of[f] != NOT_DUE;

@@ -24,6 +24,7 @@ struct set_kind {
     sleet_exchange exchange;
     sleet_strategy strategy;
     uint16_t numbers[2]; /* the strategy's; 0: its usual ones */
+    uint8_t spread; /* rounds in which a fragment is averaged once; resolved 1: in each */
 };
 
 /* The result is added to something; what is missing of it is 0. */
@@ -32,11 +33,18 @@ static inline bool kind_additive(const struct set_kind *k)
     return k->payload != SLEET_MODEL;
 }
 
+/* Is a tensor of so many elements, but of state, spread over rounds?  It is where each round has a run. */
+static inline bool kind_spreads(const struct set_kind *k, uint64_t count)
+{
+    return k->spread > 1 && kind_fragments(count) > (k->spread - 1u) * RUN_FRAGMENTS;
+}
+
 static inline struct set_kind kind_resolved(struct set_kind k)
 {
     k.exchange = k.exchange ? k.exchange : SLEET_ALL_REDUCE;
     k.strategy = k.strategy ? k.strategy : SLEET_RPS;
     k.update = k.update ? k.update : SLEET_LINEAR;
+    k.spread = k.spread ? k.spread : 1;
     if (!k.estimator)
         k.estimator = k.exchange == SLEET_REDUCE_SCATTER ? SLEET_EXPECTED : SLEET_RATIO;
     return k;
@@ -146,6 +154,11 @@ static inline const char *kind_refuse(const struct set_kind *k)
          "others go with payload model"},
         {k->strategy != SLEET_RPS && k->exchange != SLEET_ALL_REDUCE,
          "owners stay only among all nodes: exchange reduce-scatter and all-gather go with strategy rps"},
+        {k->spread > SLEET_SPREAD_MAX, "spread is 1 to 64 rounds"},
+        {k->spread > 1 && (kind_additive(k) || k->exchange != SLEET_ALL_REDUCE),
+         "spread needs payload model and exchange all-reduce: of what is added each round needs all"},
+        {k->spread > 1 && k->strategy != SLEET_RPS,
+         "spread goes with strategy rps: where neighbours change with the round, a fragment would meet the same few"},
         {!kind_additive(k) && k->estimator != SLEET_RATIO,
          "payload model goes with estimator ratio: a model is averaged over what arrived, never scaled"},
         {k->estimator == SLEET_CARRY && k->update == SLEET_NONLINEAR,

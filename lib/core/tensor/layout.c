@@ -75,6 +75,7 @@ static uint32_t layout_hash(const struct layout *l)
     XXH3_64bits_reset(&state);
     XXH3_64bits_update(&state, kind, sizeof kind);
     XXH3_64bits_update(&state, l->kind.numbers, sizeof l->kind.numbers);
+    XXH3_64bits_update(&state, &l->kind.spread, sizeof l->kind.spread);
     XXH3_64bits_update(&state, l->name, strlen(l->name) + 1);
     for (uint32_t i = 0; i < l->n; i++)
         XXH3_64bits_update(&state, bytes, tensor_bytes(bytes, &l->tensors[i], true));
@@ -125,6 +126,14 @@ static int fill(struct layout *l, const struct tensor_spec *specs)
     return index_ids(l);
 }
 
+static bool spreads(const struct layout *l)
+{
+    bool any = l->kind.spread <= 1;
+    for (uint32_t i = 0; i < l->n; i++)
+        any |= l->tensors[i].dtype != SLEET_F32_STATE && kind_spreads(&l->kind, l->tensors[i].count);
+    return any;
+}
+
 int layout_init(struct layout *l, const char *name, struct set_kind kind,
                 const struct tensor_spec *specs, uint32_t n)
 {
@@ -139,6 +148,8 @@ int layout_init(struct layout *l, const char *name, struct set_kind kind,
     l->tensors = calloc(n, sizeof(*l->tensors));
     l->by_id = calloc(n, sizeof(*l->by_id));
     error = l->tensors && l->by_id ? fill(l, specs) : SLEET_ENOMEM;
+    if (!error && !spreads(l))
+        error = SLEET_EINVAL;
     if (error) {
         layout_fini(l);
         return error;

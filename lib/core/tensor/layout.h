@@ -43,7 +43,7 @@ struct tensor_spec {
 };
 
 /* Copies everything.  SLEET_OK; EINVAL (a name empty or too long, no tensor,
- * nothing but state, unknown dtype, rows that do not divide the count, what kind.h refuses), ENOMEM, EEXIST (two tensors with one name or id),
+ * nothing but state, nothing to spread, unknown dtype, rows that do not divide the count, what kind.h refuses), ENOMEM, EEXIST (two tensors with one name or id),
  * ELIMIT (more than SLEET_TENSORS_MAX tensors or 2^32 - 1 fragments).  On
  * failure the layout is empty and needs no layout_fini(). */
 int layout_init(struct layout *, const char *name, struct set_kind, const struct tensor_spec *,
@@ -52,15 +52,17 @@ int layout_init(struct layout *, const char *name, struct set_kind, const struct
 void layout_fini(struct layout *);
 
 /* Whether a round averages the fragment: of a tensor of state 8 in a row of each
- * 8 * SLEET_REFRESH_ROUNDS.  Tensors of equal count take turns alike, so that a parameter and its
+ * 8 * SLEET_REFRESH_ROUNDS, and of a set that is spread 8 in a row of each 8 * spread, but all of a tensor
+ * that has too few.  Tensors of equal count take turns alike, so that a parameter and its
  * moments are refreshed together: a node that has all three of one round goes on as the others do.
  * The first round of a job averages all, so that its nodes begin with equal state. */
-static inline bool layout_due(const struct tensor *t, uint32_t fragment, uint64_t round)
+static inline bool layout_due(const struct layout *l, const struct tensor *t, uint32_t fragment, uint64_t round)
 {
     uint64_t turn = t->count * UINT64_C(0x9e3779b97f4a7c15) >> 60; /* others begin elsewhere */
-    return t->dtype != SLEET_F32_STATE || round == 1 ||
-           ((fragment - t->first) / RUN_FRAGMENTS + turn) % SLEET_REFRESH_ROUNDS ==
-               round % SLEET_REFRESH_ROUNDS;
+    bool state = t->dtype == SLEET_F32_STATE;
+    uint32_t rounds = state ? SLEET_REFRESH_ROUNDS : l->kind.spread;
+    return round == 1 || (!state && !kind_spreads(&l->kind, t->count)) ||
+           ((fragment - t->first) / RUN_FRAGMENTS + turn) % rounds == round % rounds;
 }
 
 /* Whether the tensor's result is added to something: what nobody delivered of it is 0. */

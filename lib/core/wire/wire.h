@@ -28,7 +28,7 @@
 #define WIRE_SCHEMA_MAX 1180 /* bytes of a SCHEMA frame */
 #define WIRE_SCHEMA_ENTRIES_MAX 16
 #define WIRE_PING_SETS_MAX 8
-#define WIRE_KIND_BYTES 9 /* how a set is averaged, in SCHEMA and SCHEMA_ACK */
+#define WIRE_KIND_BYTES 10 /* how a set is averaged, in SCHEMA and SCHEMA_ACK */
 #define WIRE_CODEC_MAX 31 /* ids of codecs are 1 .. */
 #define WIRE_PACKED_MAX 8 /* fragments in a DATA frame: one run */
 
@@ -125,7 +125,7 @@ struct wire_tensor {
 struct wire_schema {
     uint32_t set;
     uint16_t tensors, first;
-    uint8_t n, kind[WIRE_KIND_BYTES]; /* payload, estimator, update, exchange, strategy, its numbers */
+    uint8_t n, kind[WIRE_KIND_BYTES]; /* payload, estimator, update, exchange, strategy, its numbers, spread */
     char name[64];
     struct wire_tensor entries[WIRE_SCHEMA_ENTRIES_MAX];
 };
