@@ -152,14 +152,14 @@ class Set:
 
     def offer(self, peer, first):
         name = self.name.encode()
-        entries = [struct.pack("<QBBB", count, 1, 1, len(t)) + t.encode() for t, count in self.tensors[first:first + 4]]
+        entries = [struct.pack("<QIBBB", count, 0, 1, 1, len(t)) + t.encode() for t, count in self.tensors[first:first + 4]]
         self.node.send(peer, 3, struct.pack("<IHHBB", self.hash, len(self.tensors), first, len(entries), len(name)) + KIND + name +
                   b"".join(entries))
 
     @staticmethod
     def entry(body, at):
-        count, dtype, codec, length = struct.unpack_from("<QBBB", body, at)
-        return (body[at + 11:at + 11 + length].decode(), count, dtype, codec), at + 11 + length
+        count, _, dtype, codec, length = struct.unpack_from("<QIBBB", body, at)
+        return (body[at + 15:at + 15 + length].decode(), count, dtype, codec), at + 15 + length
 
     def on_schema(self, peer, body):
         theirs, tensors, first, n, length, kind = struct.unpack_from("<IHHBB10s", body)
@@ -181,7 +181,7 @@ class Set:
                 print(f"schema differs at {index}", flush=True)
                 if index < len(mine):
                     name, count, dtype, codec = mine[index]
-                    own = struct.pack("<QBBB", count, dtype, codec, len(name)) + name.encode()
+                    own = struct.pack("<QIBBB", count, 0, dtype, codec, len(name)) + name.encode()
         self.node.send(peer, 4, struct.pack("<IBBH10s", theirs, verdict, bool(own), index, KIND if verdict else bytes(10)) + own)
 
     def on_schema_ack(self, peer, body):
