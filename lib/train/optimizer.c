@@ -78,7 +78,7 @@ double optimizer_energy(const float *gradient, size_t n)
 
 float optimizer_clip(const struct optimizer *o, uint64_t step, double gradient_energy, double params_energy)
 {
-    double norm = sqrt(gradient_energy), longest = o->clip_norm > 0 ? o->clip_norm : INFINITY;
+    double norm = sqrt(gradient_energy), longest = o->clip_norm > 0 ? o->clip_norm : (double)INFINITY;
     if (o->kind->longest)
         longest = fmin(longest, o->kind->longest(o, optimizer_rate(o, step), sqrt(params_energy)));
     return norm > longest ? (float)(longest / norm) : 1;

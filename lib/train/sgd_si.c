@@ -21,7 +21,7 @@ static void sgd_si_step(const struct optimizer *o, double rate, uint64_t age, fl
 /* Without decay there is no such rest. */
 static double longest(const struct optimizer *o, double rate, double params)
 {
-    return o->weight_decay > 0 && rate > 0 ? sqrt(2 * o->weight_decay / rate) * params : INFINITY;
+    return o->weight_decay > 0 && rate > 0 ? sqrt(2 * o->weight_decay / rate) * params : (double)INFINITY;
 }
 
 const struct optimizer_kind optimizer_sgd_si = {.name = "sgd-si",
