@@ -59,12 +59,15 @@
     X(O_MIN_WAIT, "min-wait", "S", "for at most S seconds (30)")                            \
     X(O_STEP_TIME, "step-time", "S", "let a step take S seconds at least, as on a slower machine (0)") \
     X(O_DEADLINE, "deadline", "S", "longest wait of a round in seconds (2)")                \
+    X(O_QUORUM, "quorum", "Q", "rounds wait for: all, majority (one drawn node), solo (the first) or N nodes (all)") \
+    X(O_MAX_ASYNC, "max-async", "N", "--quorum: after N rounds one waits for all (64)")      \
     X(O_SIM, "sim", "N", "simulate N nodes in this process instead")                        \
     X(O_LOSS, "loss", "P", "simulation: fraction of datagrams lost (0)")                    \
     X(O_BURST, "burst", "L", "simulation: lose in bursts of mean length L (independent)")   \
     X(O_SITES, "sites", "K[,M[,D]]", "simulation: K sites of nodes, 100 Mbit/s inside, links of M Mbit/s and D ms between them (M 2, D 40)") \
     X(O_NO_REPAIR, "no-repair", NULL, "simulation: do not repair lost results")             \
     X(O_CLIP, "clip", "C", "simulation: bound what lies C times further off than usual (0: no)") \
+    X(O_STRAGGLE, "straggle", "F", "simulation: each node at its own pace, of each round's steps one takes F times --step-time (0.02)") \
     X(O_LIE, "lie", "X", "simulation: the last node sends its values times X (1)")          \
     X(O_CHECKPOINT, "checkpoint", "FILE", "keep the run's state in FILE, one a node")       \
     X(O_CHECKPOINT_EVERY, "checkpoint-every", "STEPS", "how often (once an epoch)")         \
@@ -218,6 +221,20 @@ static bool average_of(const char *text, enum average *out)
     return false;
 }
 
+static bool quorum_of(const char *text, uint32_t *out)
+{
+    const struct {
+        const char *name;
+        uint32_t quorum;
+    } names[] = {{"all", SLEET_QUORUM_ALL}, {"majority", SLEET_QUORUM_MAJORITY}, {"solo", SLEET_QUORUM_SOLO}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(text, names[i].name) == 0) {
+            *out = names[i].quorum;
+            return true;
+        }
+    return whole32(text, 1, NODES_MAX, out);
+}
+
 static bool ef_of(const char *text, enum ef *out)
 {
 #define EF_X(name, value, word)  \
@@ -293,6 +310,9 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_MIN_NODES: return whole32(v, 1, NODES_MAX, &o->min_nodes);
     case O_MIN_WAIT: return real(v, 0, 86400, &o->min_wait);
     case O_DEADLINE: return real(v, 0.001, 3600, &o->deadline);
+    case O_QUORUM: return quorum_of(v, &o->quorum);
+    case O_MAX_ASYNC: return whole32(v, 1, UINT32_MAX, &o->max_async);
+    case O_STRAGGLE: return real(v, 1, 1e6, &o->straggle);
     case O_SIM: return whole32(v, 1, NODES_MAX, &o->sim);
     case O_LOSS: return real(v, 0, 0.99, &o->loss);
     case O_BURST: return real(v, 1, 1e6, &o->burst);

@@ -88,6 +88,12 @@ void train_print_settings(const struct train_print *p, const struct train_option
         fprintf(to, " as %s", codec_text((int)o->codec));
     if (o->kind.estimator)
         fprintf(to, ", estimator %s", o->forget ? "nodes" : estimator_text((int)o->kind.estimator));
+    if (o->quorum == SLEET_QUORUM_MAJORITY)
+        fprintf(to, ", quorum majority");
+    else if (o->quorum)
+        fprintf(to, ", quorum %u", o->quorum);
+    if (o->straggle > 0)
+        fprintf(to, ", a straggler's step %g times as long", o->straggle);
     if (o->sim)
         fprintf(to, ", simulated loss %g%s%s", o->loss, o->burst > 0 ? " in bursts" : "",
                 o->no_repair ? ", no repair" : "");
@@ -192,6 +198,8 @@ static void print_done_json(const struct train_print *p, const struct train_done
         printf(",\"rounds\":%.0f,\"coverage\":%.6f,\"least_coverage\":%.6f,\"longest_wait_s\":%.4f",
                sim_nodes ? t->rounds / sim_nodes : t->rounds, t->coverage_sum / t->rounds, t->least_coverage,
                t->longest_wait);
+    if (d->pace_ms > 0)
+        printf(",\"round_ms\":%.2f,\"contributors\":%.3f", d->pace_ms, d->contributors);
     if (sim_nodes)
         printf(",\"sent_bytes\":%.0f", d->bytes);
     if (d->waits > 0)
@@ -232,6 +240,8 @@ void train_print_done(struct train_print *p, const struct train_done *d, uint32_
     if (t->rounds > 0)
         printf("; %.0f rounds, coverage %.2f %% (least %.2f %%), longest wait %.3f s",
                sim_nodes ? t->rounds / sim_nodes : t->rounds, 100 * t->coverage_sum / t->rounds, 100 * t->least_coverage, t->longest_wait);
+    if (d->pace_ms > 0)
+        printf("; %.1f virtual ms a round, of %.2f contributors", d->pace_ms, d->contributors);
     if (sim_nodes)
         printf("; %.1f MB sent by a node", d->bytes * 1e-6);
     if (sim_nodes && d->across >= 0)

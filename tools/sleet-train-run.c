@@ -129,6 +129,8 @@ static int average(struct run *r, uint64_t step, bool exact, sleet_report *repor
                                    .exact = exact,
                                    .keep_auto = r->o->keep_auto,
                                    .keep = r->o->keep,
+                                   .quorum = r->o->quorum,
+                                   .max_async = r->o->max_async,
                                    .deadline_ns = exact ? 0 : (int64_t)(r->o->deadline * 1e9)};
     double before = train_clock();
     *report = (sleet_report){0};

@@ -1,5 +1,6 @@
 /* sleet-train-settle.c - the options as a whole: what is not given, and what does not go together. */
 #include "sleet-train.h"
+#include "strategy/strategy.h"
 
 /* What a model is trained with where the user says nothing. */
 struct recipe {
@@ -86,6 +87,27 @@ static const char *fill_in_kind(struct train_options *o)
     return wrong || !o->codec ? wrong : kind_refuse_codec(&k, SLEET_F32, (int)o->codec);
 }
 
+/* What --quorum and --straggle do not go with. */
+static const char *refuse_quorum(const struct train_options *o)
+{
+    bool late = o->quorum != SLEET_QUORUM_ALL, owned = average_owned(o->average);
+    if (late && (owned || !o->average))
+        return "--quorum is for --average model and gradient without --outer: where owners step what is late would be lost";
+    if (late && !average_local(o->average) && o->kind.estimator != SLEET_CARRY)
+        return "--quorum would lose late gradients: it goes with --estimator carry";
+    if (late && !trigger_always(&o->trigger))
+        return "--quorum and --trigger or --every both say when not to wait for others: give one";
+    if (late && o->kind.strategy && strategy_by_id((int)o->kind.strategy)->edges)
+        return "--quorum is kept by owners, and that --strategy has none";
+    if (o->max_async && !late)
+        return "--max-async bounds what --quorum leaves out: give one";
+    if (o->straggle > 0 && (o->sim < 2 || owned || !o->average || !trigger_always(&o->trigger)))
+        return "--straggle is for --sim 2 or more with --average model or gradient in each step";
+    if (o->straggle > 0 && (o->ef_average || o->partition || o->lie != 1))
+        return "--straggle lets nodes go at their own pace: --ef-average, --partition and --lie keep them in lock step";
+    return NULL;
+}
+
 /* What --partition does not go with. */
 static const char *refuse_partition(const struct train_options *o)
 {
@@ -134,6 +156,9 @@ const char *train_options_settle(struct train_options *o)
         return "--keep says how much of a gradient topk leaves: it needs --codec topk";
     if (o->sites.n && (!o->sim || o->sim % o->sites.n))
         return "--sites needs --sim with the same number of nodes in each site";
+    wrong = refuse_quorum(o);
+    if (wrong)
+        return wrong;
     if (!o->sim && (o->loss > 0 || o->burst > 0 || o->no_repair || o->clip > 0 || o->lie != 1))
         return "--loss, --burst, --no-repair, --clip and --lie need --sim";
     if (o->lie != 1 && o->sim < 2)

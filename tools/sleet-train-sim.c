@@ -1,5 +1,6 @@
 /* sleet-train-sim.c - all nodes in one process over the simulated network: a
  * local step of every node, then one round, in virtual time. */
+#include "sleet-train-pace.h"
 #include "sleet-train-partition.h"
 #include "sleet-train-sites.h"
 #include "sim/cluster.h"
@@ -23,6 +24,7 @@ struct simulation {
     cluster *errors;    /* --ef-average: of what was left out */
     float *mean;                    /* the averaged model with its statistics */
     float *mixed;                   /* a node's with the mean statistics */
+    struct pace pace;               /* --straggle: without lock step */
     struct train_done done;
     struct train_tally *tally; /* the one in `done` */
     double started;
@@ -198,6 +200,8 @@ static double average(struct simulation *s, uint64_t step, const bool *due, bool
                                    .exact = exact,
                                    .keep = s->o->keep,
                                    .keep_auto = s->o->keep_auto,
+                                   .quorum = s->o->quorum,
+                                   .max_async = s->o->max_async,
                                    .deadline_ns = exact ? 0 : (int64_t)(s->o->deadline * 1e9)};
     double sum = 0;
     uint32_t in = 0;
@@ -315,13 +319,16 @@ static int train(struct simulation *s, uint64_t from)
                                   .rate = optimizer_rate(&s->learner.optimizer, step),
                                   .coverage = -1,
                                   .score = -1};
-        line.loss = local_steps(s, step);
+        if (s->o->straggle > 0 && !pace_run(&s->pace, step + 1, &line))
+            return train_fail(&s->print, "a node's round failed at step %llu", (unsigned long long)step + 1);
+        if (s->o->straggle <= 0)
+            line.loss = local_steps(s, step);
         if (!isfinite(line.loss))
             return train_diverged(&s->print, step + 1, line.rate);
         s->tally->steps++;
         s->tally->loss_sum += line.loss;
         bool due[SLEET_GROUP_MAX];
-        if (any_due(s, step + 1, due)) {
+        if (s->o->straggle <= 0 && any_due(s, step + 1, due)) {
             line.coverage = average(s, step, due, false, &line.wait);
             if (line.coverage < 0)
                 return train_fail(&s->print, "a node's round failed at step %llu",
@@ -373,6 +380,13 @@ static double sent_bytes(const struct simulation *s)
 static int finish(struct simulation *s)
 {
     double wait = 0;
+    if (s->o->straggle > 0) {
+        s->done.pace_ms = pace_ms(&s->pace);
+        s->done.contributors = s->pace.contributors / s->pace.rounds;
+        if (!pace_finish(&s->pace))
+            return train_fail(&s->print, "a node did not come to the last step");
+        cluster_on_report(s->cluster, NULL, NULL);
+    }
     s->done.bytes = (sent_bytes(s) - s->bytes_before) / s->o->sim;
     s->done.across = s->sites.n ? s->sites.bytes / s->o->sim : -1;
     s->done.keep_inside = sites_keep(&s->sites, s->cluster, false);
@@ -414,6 +428,14 @@ int train_sim(const struct train_options *o, const struct dataset *data)
         status = parts_simulate(s->node, &config, &s->print, s->tally, &s->bytes_before);
         from = (uint64_t)s->tally->steps;
     }
+    s->pace = (struct pace){.options = o,
+                            .cluster = s->cluster,
+                            .nodes = s->node,
+                            .tally = s->tally,
+                            .scratch = s->mean,
+                            .steps = s->print.steps};
+    if (status == EXIT_OK && o->straggle > 0)
+        pace_start(&s->pace);
     if (status == EXIT_OK)
         status = train(s, from);
     if (status == EXIT_OK)

@@ -84,6 +84,7 @@ struct train_options {
     bool local_statistics; /* the model's statistics stay with their node */
     uint32_t min_nodes;
     double min_wait, deadline; /* seconds; deadline 0: the library's default */
+    uint32_t quorum, max_async; /* of each round but exact ones */
     uint32_t evaluate;         /* test every so many steps; 0: once an epoch */
     bool json;
     double step_time;  /* s, at least */
@@ -96,6 +97,7 @@ struct train_options {
     double burst;      /* mean length of a burst of losses; 0: independent */
     bool no_repair;    /* the simulation's engines do not repair */
     double clip;       /* likewise, see engine_config */
+    double straggle;   /* nodes go at their own pace, and one's step takes so many times as long; 0: in lock step */
     double lie;        /* the last simulated node sends so many times its values; 1: honest */
     const char *checkpoint;    /* file; NULL: none */
     uint32_t checkpoint_every; /* steps; 0: once an epoch */
@@ -270,6 +272,7 @@ struct train_done {
     double final_score;    /* simulation: after the exact last round */
     double mean_statistics; /* likewise, with --bn-stats local; else below 0 */
     double seconds;
+    double pace_ms, contributors; /* simulation with --straggle: virtual time of a round, and who is in it; else 0 */
     double bytes; /* simulation: sent by a node, up to the exact last round */
     double across; /* of them to other sites; below 0: there is one */
     double keep_inside, keep_across; /* share of a gradient's elements at the end; below 0: the same everywhere */

@@ -1,7 +1,7 @@
 #!/bin/bash
 # train.sh - sleet-train: each of its tasks learns; a run that was killed and resumed ends with the
 # same bits, files that do not fit are refused and kept, a killed trainer goes on in a job.
-# Arguments: the cases to run, of tasks triggers resume refuse parts job (all).
+# Arguments: the cases to run, of tasks triggers quorums resume refuse parts job (all).
 # Needs the build folder in SLEET_BUILD or BUILDDIR, and dataset-fashion-mnist.
 # shellcheck source=lib.sh disable=SC2034,SC2154
 . "$(dirname "$0")/lib.sh" train sleetd sleetctl sleet-train
@@ -131,6 +131,25 @@ triggers_case() {
     ok "triggers: every second gradient" ended t 30
     ok "triggers: every second gradient: is refused (code $code)" eval \
         '[ "$code" = 2 ] && said t.err "^sleet-train: --every and --trigger are for --average model"'
+}
+
+# Of the steps of a round one takes ten times as long: who waits for it?
+quorums_case() {
+    local ms=() quorum
+    for quorum in all majority solo; do
+        train t --sim 4 --steps 40 --hidden 8 --average gradient --estimator carry --straggle 10 --quorum "$quorum"
+        ok "quorums: $quorum ends" ended t 60
+        ms+=("$(figure t round_ms)")
+        ok "quorums: $quorum: $(figure t contributors) of 4 contribute" \
+            awk -v n="$(figure t contributors)" -v q="$quorum" 'BEGIN { exit !(n >= 1 && (q == "all") == (n >= 4)) }'
+        ok "quorums: $quorum learns, to $(figure t final_accuracy)" \
+            awk -v a="$(figure t final_accuracy)" 'BEGIN { exit !(a > 0.3) }'
+    done
+    ok "quorums: the slow one sets the pace of all only (${ms[*]} ms)" \
+        awk -v a="${ms[0]}" -v m="${ms[1]}" -v s="${ms[2]}" 'BEGIN { exit !(a >= 200 && m < 0.6 * a && s < 60 && s < m) }'
+    train t --average gradient --quorum solo
+    ok "quorums: what would be lost" ended t 30
+    ok "quorums: is refused (code $code)" eval '[ "$code" = 2 ] && said t.err "^sleet-train: --quorum would lose late gradients"'
 }
 
 # ---- the same bits -----------------------------------------------------------------
@@ -265,5 +284,5 @@ job_case() {
     in_job "job, outer steps" --every 5 --outer nesterov --outer-momentum 0.5 --step-time 0.02
 }
 
-[ $# -gt 0 ] || set -- tasks triggers resume refuse parts job
+[ $# -gt 0 ] || set -- tasks triggers quorums resume refuse parts job
 run_cases "$@"
