@@ -87,7 +87,7 @@ static bool node_whole(cluster *c, uint32_t node)
 static bool whole(cluster *c)
 {
     for (uint32_t i = 0; i < nodes_of(c); i++)
-        if (!node_whole(c, i))
+        if (sim_engine(cluster_sim(c), i) && !node_whole(c, i))
             return false;
     return true;
 }
@@ -136,6 +136,25 @@ static void members_met_long_ago_are_waited_for(void)
         CHECK(drift(c) < 1e-12 * before);
         cluster_free(c);
     }
+}
+
+/* Rounds that follow each other at once, in every second of which most are by themselves. */
+static void members_by_themselves_go_on(void)
+{
+    struct sim_config config = {.nodes = 8, .seed = test_seed(), .link = CLEAN_LINK,
+                                .kind = {.strategy = SLEET_HIERARCHICAL, .numbers = {4}}};
+    cluster *c = open_job(&config, ELEMENTS);
+    REQUIRE(c);
+    double before = draw(c, test_seed());
+    for (int i = 0; i < 24; i++)
+        CHECK(cluster_round(c, NULL) && whole(c));
+    CHECK(spread(c) < 4e-3 * before);
+    CHECK(drift(c) < 1e-12 * before);
+    sim_kill(cluster_sim(c), 4);
+    cluster_idle(c, SEC(10));
+    for (int i = 0; i < 4; i++)
+        CHECK(cluster_round(c, NULL) && whole(c)); /* who has died is not missed by who would be alone with it or without */
+    cluster_free(c);
 }
 
 #define MANY (288 * 8 * 64)
@@ -242,6 +261,7 @@ static void crossover_spreads_a_fault(void)
 TEST_SUITE(strategies) = {
     TEST(moshpit_is_exact_after_a_pass),
     TEST(members_met_long_ago_are_waited_for),
+    TEST(members_by_themselves_go_on),
     TEST(a_reducer_that_dies_costs_its_group_its_share),
     TEST(crossover_spreads_a_fault),
     TEST_END,

@@ -258,6 +258,14 @@ static void random_groups_mix(void)
     }
 }
 
+/* Two rounds leave the part of the difference between groups that one member of M does not bring home. */
+static void hierarchies_mix(void)
+{
+    static const struct left t[] = {{8, {4}, 1, 1.0 / 7, 1.01}, {8, {4}, 3, 9.0 / 16 / 7, 1.01}, {8, {4}, 7, 0.0254, 1.01},
+                                    {4, {0}, 1, 0, 1}, {6, {2}, 1, 2.0 / 5, 1.01}};
+    check_left(&strategy_hierarchical, t, sizeof t / sizeof t[0]);
+}
+
 /* Each node sends and takes each segment once, and of no neighbour more than its share: with one of 8 nodes frozen the
  * others miss a seventh. */
 static void crossover_is_even(void)
@@ -546,6 +554,7 @@ TEST_SUITE(strategy) = {
     TEST(crossover_is_even),
     TEST(random_groups_mix),
     TEST(torus_has_rows),
+    TEST(hierarchies_mix),
     TEST(joiners_only_take),
     TEST(owners_follow_the_protocol),
     TEST(owners_are_balanced_and_move_with_the_round),

@@ -73,7 +73,7 @@ uint32_t round_shuffle(uint64_t round, uint64_t which, uint32_t n, uint32_t self
 const struct strategy *strategy_by_id(int id);
 
 extern const struct strategy strategy_rps, strategy_one_peer, strategy_exponential, strategy_ring, strategy_pairs,
-    strategy_moshpit, strategy_random, strategy_torus, strategy_crossover;
+    strategy_moshpit, strategy_random, strategy_torus, strategy_crossover, strategy_hierarchical;
 
 /* Who averages with `self` in `round` by the strategy: out of `n` members of a view in ascending order of
  * node id, of whom some may not contribute yet.  Those are given to a contributor each, which they take

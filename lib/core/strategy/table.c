@@ -10,7 +10,8 @@
 
 static const struct strategy *const strategies[] = {&strategy_rps, &strategy_one_peer, &strategy_exponential,
                                                     &strategy_ring, &strategy_pairs,      &strategy_moshpit,
-                                                    &strategy_random, &strategy_torus,    &strategy_crossover};
+                                                    &strategy_random, &strategy_torus,    &strategy_crossover,
+                                                    &strategy_hierarchical};
 
 const struct strategy *strategy_by_id(int id)
 {

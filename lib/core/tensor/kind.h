@@ -146,8 +146,9 @@ static inline const char *kind_refuse(const struct set_kind *k)
         {(k->numbers[0] && kind_strategy_numbers(k->strategy) < 1) ||
              (k->numbers[1] && kind_strategy_numbers(k->strategy) < 2),
          "the strategy does not take so many numbers"},
-        {(k->strategy == SLEET_MOSHPIT || k->strategy == SLEET_RANDOM) && (k->numbers[0] == 1 || k->numbers[0] > 32),
-         "strategies moshpit and random have groups of 2 to 32 members: moshpit:4"},
+        {(k->strategy == SLEET_MOSHPIT || k->strategy == SLEET_RANDOM || k->strategy == SLEET_HIERARCHICAL) &&
+             (k->numbers[0] == 1 || k->numbers[0] > 32),
+         "strategies moshpit, random and hierarchical have groups of 2 to 32 members: moshpit:4"},
         {k->strategy == SLEET_CROSSOVER && k->numbers[0] > 64, "strategy crossover has 64 segments at most: crossover:16"},
         {k->strategy != SLEET_RPS && kind_additive(k),
          "only strategy rps averages among all nodes in each round: what is added to replicas needs it, the "
