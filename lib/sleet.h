@@ -130,8 +130,8 @@ typedef enum sleet_payload {
     X(SLEET_RPS, 1, "rps", "")                                                              \
     X(SLEET_ONE_PEER, 2, "one-peer", "")                                                    \
     X(SLEET_EXPONENTIAL, 3, "exponential", "")                                              \
-    X(SLEET_RING, 4, "ring", "")                                                            \
-    X(SLEET_PAIRS, 5, "pairs", "")                                                          \
+    X(SLEET_RING, 4, "ring", "R")       /* differences of rank R (PowerGossip); none: all values */ \
+    X(SLEET_PAIRS, 5, "pairs", "R")     /* likewise */                                      \
     X(SLEET_MOSHPIT, 6, "moshpit", "M,D") /* groups of M at most, 2 to 32; a pass is D rounds at least */ \
     X(SLEET_RANDOM, 7, "random", "M")   /* groups of M at most, 2 to 32 */                  \
     X(SLEET_TORUS, 8, "torus", "R")     /* R rows, or the next fewer that part the nodes evenly */ \

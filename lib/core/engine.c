@@ -164,11 +164,12 @@ static enum fate recv_part(engine *e, struct member *m, struct set *s, struct ro
 {
     struct env env = engine_env(e);
     bool scatter = d->phase == PHASE_SCATTER || d->phase == PHASE_SCATTER_REPAIR;
-    bool edge = d->phase == PHASE_EDGE || d->phase == PHASE_EDGE_REPAIR;
-    if (r->number_of[part->fragment] == NOT_DUE)
+    bool edge = d->phase == PHASE_EDGE || d->phase == PHASE_EDGE_REPAIR, low = wire_is_low(d->phase);
+    if (!low && r->number_of[part->fragment] == NOT_DUE)
         return FATE_CORRUPT;
-    if (edge || r->edges) /* the other has another view, or does it otherwise */
-        return edge && r->edges && rank >= 0 ? edge_recv(s, r, &env, (uint32_t)rank, d, part, e->now) : FATE_FOREIGN;
+    if (edge || low || r->edges) /* the other has another view, or does it otherwise */
+        return (edge || low) && r->edges && rank >= 0 ? edge_recv(s, r, &env, (uint32_t)rank, d, part, e->now)
+                                                      : FATE_FOREIGN;
     if (!scatter)
         return gather_recv(s, r, &env, m, rank, d, part);
     return rank >= 0 ? owner_recv(s, r, &env, (uint32_t)rank, d, part, e->now) : FATE_FOREIGN;
@@ -214,12 +215,13 @@ static void recv_data(engine *e, struct member *m, const uint8_t *body, size_t l
         e->counters.corrupt++;
         return;
     }
-    struct set *s = engine_set_by_tensor(e, d.tensor, &tensor);
+    bool low = wire_is_low(d.phase);
+    struct set *s = low ? engine_set_by_hash(e, d.tensor) : engine_set_by_tensor(e, d.tensor, &tensor);
     if (!s) {
         e->counters.foreign++;
         return;
     }
-    int error = parts_decode(&s->layout, (uint32_t)tensor, &d, part);
+    int error = low ? parts_decode_low(&d, part) : parts_decode(&s->layout, (uint32_t)tensor, &d, part);
     if (error) {
         e->counters.nonfinite += error == SLEET_ENONFINITE;
         e->counters.corrupt++;

@@ -104,6 +104,8 @@ int engine_register(engine *e, const char *name, struct set_kind kind, const eng
     }
     s->attached = true;
     late_drop(&s->late);
+    edge_late_drop(s);
+    low_drop(s);
     carry_drop(&s->carry, s->layout.fragments);
     s->established = false; /* new values: they count once they are the job's */
     s->schema_differs = false;

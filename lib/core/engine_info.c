@@ -181,6 +181,7 @@ uint64_t engine_memory_bound_bytes(const engine *e)
             bytes += (uint64_t)(e->config.window + 2) *
                          (round_bytes_bound(&e->sets[i].layout, group) +
                           switch_bytes_bound(&e->sets[i].layout, &e->sets[i].switching, group)) +
-                     late_bytes_bound(&e->sets[i].layout) + carry_bytes_bound(&e->sets[i].layout) + sizeof(struct tensor) * e->sets[i].layout.n;
+                     late_bytes_bound(&e->sets[i].layout) + carry_bytes_bound(&e->sets[i].layout) +
+                     low_bytes_bound(&e->sets[i].layout) + sizeof(struct tensor) * e->sets[i].layout.n;
     return bytes;
 }

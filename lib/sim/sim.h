@@ -23,7 +23,7 @@ struct sim_config {
     const uint8_t *operator_key; /* sealed: whose orders are taken; NULL: nobody's; borrowed */
     struct sim_link link;  /* of every directed pair at first */
     uint64_t rate_bps;     /* of every engine; 0: its default */
-    bool repair_off, repair_late, parity_off; /* as in engine_config */
+    bool repair_off, repair_late, parity_off, edges_one_sided; /* as in engine_config */
     bool part_continue, go_on_isolated; /* on_partition = continue, as in engine_config */
     uint32_t merge_rounds;              /* likewise */
     double clip;           /* likewise */

@@ -6,6 +6,7 @@
     X(budgets) \
     X(drift) \
     X(edges) \
+    X(power) \
     X(cells) \
     X(codecs) \
     X(collect) \

@@ -40,6 +40,7 @@ typedef struct engine_config {
     double clip; /* contributions further off or heavier than so many times what is usual are cut
                     down to that, see round/clip.h; 0: none */
     bool parity_off;          /* experiments: nothing is protected by parity (protect/rule.h) */
+    bool edges_one_sided;     /* experiments: neighbours take what they have, whether or not the other can */
     bool repair_off;          /* experiments: gather holes are neither asked for again nor protected */
     bool repair_late;         /* experiments: they are, but served only once the asker's round has closed */
     log_sink log;

@@ -224,7 +224,7 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
         return; /* set_expire() goes on */
     if (error != SLEET_OK) {
         carry_settle(s, r, true);
-        edge_withdraw(r);
+        edge_withdraw(s, r);
     }
     if (!r->judged)
         judge(s, r, e, false);

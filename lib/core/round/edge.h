@@ -10,13 +10,18 @@
  *
  * What came before the trainer did, or before the word that the other has ours, is kept beside.  A node
  * that closes the round without that word holds on to the difference for as long as the round is in the window: if
- * the other did take ours, its part of the exchange is added to the next result. */
+ * the other did take ours, its part of the exchange is added to the next result.
+ *
+ * Over an edge of low rank another vector goes in the place of the values; see low.h. */
 #ifndef ROUND_EDGE_H
 #define ROUND_EDGE_H
+#include "round/low.h"
 #include "strategy/strategy.h"
 #include "tensor/layout.h"
 
 struct edge_lane {
+    struct low_lane *low;  /* of low rank; NULL: the values themselves go */
+    uint32_t n;            /* numbers there are: those of the round, or of the vector of low rank */
     uint32_t in, out;      /* fragments that come, that go */
     uint64_t *got, *told;  /* by number: it is here; ours is there, by its word */
     uint64_t *again;       /* ours, asked for again */
@@ -37,6 +42,7 @@ struct edges {
     double **change; /* by number: what is added to the node's own values */
     uint64_t *who;   /* by number: ranks that are in it */
     uint32_t closed; /* numbers whose result is made */
+    struct low_lane *late; /* steps of older rounds that go into it */
 };
 
 /* What was decided after its round had closed; of a set. */

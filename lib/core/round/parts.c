@@ -38,6 +38,15 @@ int parts_decode(const struct layout *l, uint32_t tensor, const struct wire_data
     return left ? SLEET_EMALFORMED : SLEET_OK;
 }
 
+int parts_decode_low(const struct wire_data *d, struct part *out)
+{
+    uint32_t n = d->payload_len / 4;
+    if (d->codec != SLEET_CODEC_F32 || d->packed != 1 || d->payload_len % 4 || n > FRAGMENT_ELEMENTS)
+        return SLEET_EMALFORMED;
+    *out = (struct part){.fragment = d->fragment, .n = n, .payload = d->payload, .bytes = d->payload_len};
+    return codec_by_id(SLEET_CODEC_F32)->decode(out->x, d->payload, d->payload_len, n) ? SLEET_OK : SLEET_ENONFINITE;
+}
+
 uint32_t parts_fit(const struct tensor *t)
 {
     const struct codec *c = codec_by_id((uint8_t)t->codec);

@@ -17,6 +17,9 @@ struct part {
 int parts_decode(const struct layout *, uint32_t tensor, const struct wire_data *,
                  struct part out[static RUN_FRAGMENTS]);
 
+/* The same of a vector that goes over an edge of low rank: one part, of its number there. */
+int parts_decode_low(const struct wire_data *, struct part *out);
+
 /* Fragments of the tensor's codec that fit a datagram at their largest, of a sparse one at their
  * smallest: 1 to RUN_FRAGMENTS. */
 uint32_t parts_fit(const struct tensor *);

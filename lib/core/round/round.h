@@ -216,6 +216,7 @@ struct set {
     struct late late;
     struct edge_late edge_late;
     struct switching switching;
+    struct low low;
     struct carry carry;
     struct round *ring[ROUNDS_RING];
     struct round *open;
@@ -402,7 +403,7 @@ void edge_free(struct round *);
 uint64_t edge_bytes_bound(const struct layout *, uint32_t members);
 /* Nodes whose values make up a fragment's result when nothing is missing. */
 uint32_t edge_expected(const struct round *);
-void edge_join(const struct set *, struct round *, const struct env *, sleet_time now);
+void edge_join(struct set *, struct round *, const struct env *, sleet_time now);
 enum fate edge_recv(struct set *, struct round *, const struct env *, uint32_t rank, const struct wire_data *,
                     const struct part *, sleet_time now);
 bool edge_has_data(const struct round *, uint32_t rank);
@@ -418,11 +419,38 @@ bool edge_complete(const struct round *);
 /* The round closes: make the result, a slice a call, true when all is done. */
 bool edge_finish(struct set *, struct round *);
 /* It closes without a result. */
-void edge_withdraw(struct round *);
+void edge_withdraw(struct set *, struct round *);
 /* The word of a neighbour has come after the round had closed: what that decides goes into the next result. */
 void edge_decide(struct set *, struct round *, uint32_t rank);
 void edge_retire(struct set *, struct round *);
 void edge_late_drop(struct set *);
+
+/* ---- low.c: see low.h; of rounds whose edges are of low rank */
+/* NULL: out of memory.  The map gets one more user. */
+struct low_lane *low_lane_new(struct power_map *);
+void low_lanes_free(struct low_lane *);
+uint32_t low_fragments(const struct power_map *);
+uint32_t low_elements(const struct low_lane *, uint32_t number);
+/* The trainer is here: know the own sides, unless an older round's vector is undecided.  True: there is
+ * something to send now. */
+bool low_open(struct set *, struct round *, uint32_t rank);
+const float *low_own(const struct round *, struct low_lane *, uint32_t number);
+/* A fragment of the other's vector; false: it is of no use. */
+bool low_take(struct set *, struct round *, uint32_t rank, uint32_t number, uint32_t tag, const float *x);
+/* Something new is known of who has what.  `shut`: the other has closed the round. */
+void low_settle(struct set *, struct round *, uint32_t rank, bool shut);
+bool low_pending(const struct edge_lane *);
+/* The result is about to be made; where edges are one-sided what is here counts. */
+void low_last_call(struct set *, struct round *, uint32_t rank);
+/* The result is made, there is to be none, or the round leaves the window. */
+void low_close(struct set *, struct round *, uint32_t rank);
+void low_withdraw(struct set *, struct round *, uint32_t rank);
+void low_retire(struct set *, struct round *, uint32_t rank);
+/* Add the step of one that counts to n elements of a tensor. */
+void low_apply(const struct low_lane *, uint32_t tensor, uint64_t offset, uint32_t n, double *sum);
+void low_drop(struct set *);
+uint64_t low_round_bytes_bound(const struct layout *, uint32_t edges); /* of a round's edges, so many */
+uint64_t low_bytes_bound(const struct layout *);                       /* what a set keeps of them */
 
 /* ---- wait.c */
 /* How long at most, from the first contribution on; of exact rounds the deadline. */

@@ -194,6 +194,7 @@ void set_fini(struct set *s)
     collect_drop(&s->collect);
     late_drop(&s->late);
     edge_late_drop(s);
+    low_drop(s);
     carry_drop(&s->carry, s->layout.fragments);
     layout_fini(&s->layout);
     memset(s, 0, sizeof *s);

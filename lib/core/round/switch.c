@@ -38,8 +38,13 @@ void switch_pace(struct switching *s, sleet_time now)
 uint64_t switch_bytes_bound(const struct layout *l, const struct switching *s, uint32_t members)
 {
     struct layout any = *l;
+    uint64_t low = 0;
+    if (s->newest.version && !kind_rank(&l->kind)) {
+        any.kind = with(l->kind, &s->newest.to);
+        low = low_round_bytes_bound(&any, EDGES_IN_MAX) + low_bytes_bound(&any);
+    }
     any.kind.strategy = SLEET_ONE_PEER;
-    return s->newest.version && l->kind.strategy == SLEET_RPS ? edge_bytes_bound(&any, members) : 0;
+    return low + (s->newest.version && l->kind.strategy == SLEET_RPS ? edge_bytes_bound(&any, members) : 0);
 }
 
 /* NULL, or why the set cannot be averaged by it. */

@@ -8,10 +8,11 @@ static void meet(const struct strategy_view *v, struct plan *out, uint32_t other
     e->in = e->out = ALL_SEGMENTS;
 }
 
-/* A ring in the order of ids: a third of each neighbour. */
+/* A ring in the order of ids: a third of each neighbour.  The number is a rank, 0: the whole. */
 static void ring_plan(const struct strategy_view *v, struct plan *out)
 {
     out->atomic = true;
+    out->rank = v->numbers[0];
     if (v->n == 2)
         meet(v, out, 1 - v->self, 0.5);
     for (uint32_t side = 1; v->n > 2 && side < v->n; side += v->n - 2)
@@ -24,9 +25,10 @@ static void pairs_plan(const struct strategy_view *v, struct plan *out)
     uint16_t at[VIEW_MEMBERS_MAX] = {0};
     uint32_t mine = round_shuffle(v->round, 3, v->n, v->self, at);
     out->atomic = true;
+    out->rank = v->numbers[0];
     if ((mine ^ 1) < v->n)
         meet(v, out, at[mine ^ 1], 0.5);
 }
 
-const struct strategy strategy_ring = {.id = SLEET_RING, .edges = true, .plan = ring_plan};
-const struct strategy strategy_pairs = {.id = SLEET_PAIRS, .edges = true, .plan = pairs_plan};
+const struct strategy strategy_ring = {.id = SLEET_RING, .edges = true, .numbers = 1, .plan = ring_plan};
+const struct strategy strategy_pairs = {.id = SLEET_PAIRS, .edges = true, .numbers = 1, .plan = pairs_plan};

@@ -39,6 +39,12 @@ static inline bool kind_spreads(const struct set_kind *k, uint64_t count)
     return k->spread > 1 && kind_fragments(count) > (k->spread - 1u) * RUN_FRAGMENTS;
 }
 
+/* The rank of what neighbours send of the differences of their matrices; 0: they send all of their values. */
+static inline uint32_t kind_rank(const struct set_kind *k)
+{
+    return k->strategy == SLEET_RING || k->strategy == SLEET_PAIRS ? k->numbers[0] : 0;
+}
+
 static inline struct set_kind kind_resolved(struct set_kind k)
 {
     k.exchange = k.exchange ? k.exchange : SLEET_ALL_REDUCE;
@@ -193,6 +199,8 @@ static inline const char *kind_refuse_codec(const struct set_kind *k, sleet_dtyp
     if (rotated && k->estimator == SLEET_CARRY)
         return "estimator carry keeps what was not averaged as it is, codecs rot1 to rot4 rotate it: "
                "use expected or ratio";
+    if (kind_rank(k) && codec != SLEET_CODEC_F32)
+        return "differences of low rank travel as f32: use that codec, or the strategy without a rank";
     if (dtype == SLEET_F32_STATE && codec != SLEET_CODEC_F32)
         return "state (f32-state) travels as f32, so that all nodes come to have equal bits";
     return NULL;

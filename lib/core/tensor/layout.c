@@ -82,9 +82,9 @@ static uint32_t layout_hash(const struct layout *l)
     return (uint32_t)XXH3_64bits_digest(&state);
 }
 
-static sleet_codec codec_of_size(const struct tensor_spec *s, uint64_t elements)
+static sleet_codec codec_of_size(const struct tensor_spec *s, const struct set_kind *k, uint64_t elements)
 {
-    return elements > LARGE && s->dtype != SLEET_F32_STATE ? SLEET_CODEC_BF16 : SLEET_CODEC_F32;
+    return elements > LARGE && !kind_rank(k) && s->dtype != SLEET_F32_STATE ? SLEET_CODEC_BF16 : SLEET_CODEC_F32;
 }
 
 static int fill(struct layout *l, const struct tensor_spec *specs)
@@ -103,7 +103,7 @@ static int fill(struct layout *l, const struct tensor_spec *specs)
             return SLEET_ELIMIT;
         memcpy(t->name, s->name, strlen(s->name) + 1);
         t->dtype = s->dtype;
-        t->codec = s->codec ? s->codec : codec_of_size(s, l->elements);
+        t->codec = s->codec ? s->codec : codec_of_size(s, &l->kind, l->elements);
         if (kind_refuse_codec(&l->kind, t->dtype, (int)t->codec))
             return SLEET_EINVAL;
         t->count = s->count;

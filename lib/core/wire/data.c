@@ -9,9 +9,14 @@
     (SUMMARY_SCATTER_OVER | SUMMARY_COMMITS_FINAL | SUMMARY_CLOSED | SUMMARY_SCATTER_HOLES |  \
      SUMMARY_WITNESS | SUMMARY_ASKS)
 
+bool wire_is_low(uint8_t phase)
+{
+    return phase == PHASE_LOW || phase == PHASE_LOW_REPAIR;
+}
+
 static bool is_edge(uint8_t phase)
 {
-    return phase == PHASE_EDGE || phase == PHASE_EDGE_REPAIR;
+    return phase == PHASE_EDGE || phase == PHASE_EDGE_REPAIR || wire_is_low(phase);
 }
 
 /* The sender's own values. */
@@ -24,7 +29,7 @@ static bool is_own(uint8_t phase)
 static bool place_fits(const struct wire_data *d)
 {
     if (d->rows == 0)
-        return d->depth == 0 && d->number == 0;
+        return d->depth == 0 && d->number == 0 && (d->tag == 0 || wire_is_low(d->phase));
     return (d->phase == PHASE_SCATTER || d->phase == PHASE_GATHER) && d->number < WIRE_NUMBER_MAX &&
            wire_code_fits(d->rows, d->depth);
 }
@@ -51,7 +56,7 @@ size_t wire_data_encode(uint8_t *out, size_t cap, const struct wire_data *d)
     put_u8(&w, d->codec);
     put_u8(&w, d->packed);
     put_u8(&w, d->flags);
-    put_u32(&w, d->number | (uint32_t)wire_code_byte(d->rows, d->depth) << 24);
+    put_u32(&w, wire_is_low(d->phase) ? d->tag : d->number | (uint32_t)wire_code_byte(d->rows, d->depth) << 24);
     put_f32(&w, d->weight);
     if (is_own(d->phase)) {
         put_u32(&w, d->time);
@@ -76,8 +81,9 @@ int wire_data_decode(struct wire_data *d, const uint8_t *p, size_t n)
     d->packed = get_u8(&r);
     d->flags = get_u8(&r);
     uint32_t place = get_u32(&r);
-    d->number = place & (WIRE_NUMBER_MAX - 1);
-    wire_code_of((uint8_t)(place >> 24), &d->rows, &d->depth);
+    d->tag = wire_is_low(d->phase) ? place : 0;
+    d->number = d->tag ? 0 : place & (WIRE_NUMBER_MAX - 1);
+    wire_code_of(d->tag ? 0 : (uint8_t)(place >> 24), &d->rows, &d->depth);
     d->weight = get_f32(&r);
     if (is_own(d->phase)) {
         d->time = get_u32(&r);

@@ -149,15 +149,18 @@ enum {
     PHASE_GATHER_PARITY = 5, /* wire/parity.h */
     PHASE_SCATTER_PARITY = 6,
     PHASE_EDGE = 7,       /* own values to a neighbour */
-    PHASE_EDGE_REPAIR = 8
+    PHASE_EDGE_REPAIR = 8,
+    PHASE_LOW = 9,        /* of what goes over an edge of low rank (round/power.h) */
+    PHASE_LOW_REPAIR = 10
 };
 enum { DATA_YOURS = 1, DATA_LAST = 2, DATA_CLOSED = 4, DATA_EXACT = 8 };
 
 struct wire_data {
-    uint32_t group, tensor, round, fragment;
+    uint32_t group, tensor, round, fragment; /* PHASE_LOW...: tensor is the set's hash, fragment of the edge's vector */
     uint8_t phase, codec, packed, flags; /* PHASE_..., codec id, fragments, DATA_... */
     uint8_t rows, depth; /* of the parity that comes for it (wire/parity.h), rows 0: none; PHASE_SCATTER, _GATHER */
     uint32_t number;     /* its own among the datagrams that are protected, below WIRE_NUMBER_MAX */
+    uint32_t tag;        /* of the edge's state, PHASE_LOW..., else 0 */
     float weight;
     uint32_t time, remaining; /* scatter phases, else 0 */
     uint64_t mask;            /* gather phases, else 0 */
@@ -243,6 +246,7 @@ size_t wire_schema_ack_encode(uint8_t *out, size_t cap, const struct wire_schema
 int wire_schema_ack_decode(struct wire_schema_ack *, const uint8_t *, size_t);
 
 /* Are all fields but the payload within the bounds? */
+bool wire_is_low(uint8_t phase);
 bool wire_data_fits(const struct wire_data *);
 /* Writes the 40 bytes before the payload; the caller puts the payload behind them. */
 size_t wire_data_encode(uint8_t *out, size_t cap, const struct wire_data *);
