@@ -30,5 +30,5 @@ static void pairs_plan(const struct strategy_view *v, struct plan *out)
         meet(v, out, at[mine ^ 1], 0.5);
 }
 
-const struct strategy strategy_ring = {.id = SLEET_RING, .edges = true, .numbers = 1, .plan = ring_plan};
-const struct strategy strategy_pairs = {.id = SLEET_PAIRS, .edges = true, .numbers = 1, .plan = pairs_plan};
+const struct strategy strategy_ring = {.id = SLEET_RING, .edges = true, .plan = ring_plan};
+const struct strategy strategy_pairs = {.id = SLEET_PAIRS, .edges = true, .plan = pairs_plan};
