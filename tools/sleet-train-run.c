@@ -322,7 +322,9 @@ static int finish(struct run *r)
     r->done.score = learner_score(&r->learner, r->node.values);
     if (r->sets.ctx && r->o->average == AVERAGE_MODEL) {
         const struct train_state state = state_of(r);
-        int status = last_round(r);
+        int status = EXIT_OK;
+        for (uint32_t part = 0; status == EXIT_OK && part < (r->o->spread ? r->o->spread : 1); part++)
+            status = last_round(r); /* one for each part of a model that is spread */
         if (status == EXIT_OK) /* the averaged model */
             status = train_checkpoint_step(&state, r->line.step, r->line.step);
         if (status != EXIT_OK)

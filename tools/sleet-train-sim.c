@@ -394,12 +394,15 @@ static int finish(struct simulation *s)
     s->done.score = worst(s, s->tally->score);
     s->done.mean_statistics = beside(s) ? worst(s, s->tally->mean_statistics) : -1;
     s->done.averaged_score = s->tally->averaged / s->tally->evaluations;
-    for (uint32_t i = 0; i < s->o->sim; i++)
-        learner_pack(&s->learner, s->node[i].values, cluster_values(s->cluster, i));
     bool all[SLEET_GROUP_MAX];
     memset(all, true, sizeof all);
-    if (s->o->average == AVERAGE_MODEL && average(s, s->print.steps, all, true, &wait) < 0)
-        return train_fail(&s->print, "a node's last round failed");
+    uint32_t parts = s->o->average == AVERAGE_MODEL ? (s->o->spread ? s->o->spread : 1) : 0;
+    for (uint32_t part = 0; part < parts; part++) {
+        for (uint32_t i = 0; i < s->o->sim; i++)
+            learner_pack(&s->learner, s->node[i].values, cluster_values(s->cluster, i));
+        if (average(s, s->print.steps, all, true, &wait) < 0)
+            return train_fail(&s->print, "a node's last round failed");
+    }
     s->done.final_score = averaged_score(s);
     s->done.seconds = train_clock() - s->started;
     train_print_done(&s->print, &s->done, s->o->sim);

@@ -107,6 +107,13 @@ triggers_case() {
     ok "triggers: outer: and else it is not (${loss[2]})" [ "${loss[0]}" != "${loss[2]}" ]
     learns "outer steps, adamw inside" final_accuracy '>' 0.7 --steps 60 --every 5 --outer nesterov \
         --outer-momentum 0.5 --optimizer adamw --lr 0.01
+    learns "spread" final_accuracy '>' 0.7 --steps 60 --spread 8
+    ok "triggers: spread: a node sent $(figure t sent_bytes) bytes; without it 30 million" \
+        at_most "$(figure t sent_bytes)" 6000000
+    train t --spread 64
+    ok "triggers: spread: a model that is too small" ended t 30
+    ok "triggers: spread: a model that is too small: is refused (code $code)" eval \
+        '[ "$code" = 1 ] && said t.err "^sleet-train: the model is too small for --spread"'
     local every
     for how in "--every 1" "--trigger selsync --delta 0"; do
         # shellcheck disable=SC2086 # words
@@ -277,7 +284,7 @@ parts_case() {
 
 job_case() {
     in_job "job" --model cnn-bn
-    in_job "job, every 5" --every 5 --step-time 0.01
+    in_job "job, every 5, spread" --every 5 --spread 4 --step-time 0.01
     in_job "job, selsync" --trigger selsync --delta 0.02 --step-time 0.01
     in_job "job, gradients" --average gradient --optimizer adamw --lr 0.003 --clip-norm 1 --step-time 0.02
     in_job "job, owners" --average owner --step-time 0.02
