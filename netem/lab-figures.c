@@ -1,5 +1,6 @@
 /* lab-figures.c - a run of a recipe's experiment, and the figures in what it prints. */
 #include "lab-reproduce.h"
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,54 @@ static bool program_path(const char *name, char out[RECIPE_PATH_MAX])
     return false;
 }
 
-static struct known *run_line(const char *line)
+/* ---- kept on disk: a long list that was interrupted goes on ---------------------------- */
+
+static void kept_path(const char *folder, const char *line, char out[RECIPE_PATH_MAX])
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    for (const char *p = line; *p; p++)
+        hash = (hash ^ (unsigned char)*p) * 1099511628211u;
+    snprintf(out, RECIPE_PATH_MAX, "%s/%016llx.run", folder, (unsigned long long)hash);
+}
+
+static void keep_run(const char *folder, const struct known *k)
+{
+    char path[RECIPE_PATH_MAX];
+    kept_path(folder, k->line, path);
+    FILE *to = fopen(path, "we");
+    if (!to || fprintf(to, "%s\n%d %.3f\n%s", k->line, k->status, k->seconds, k->output) < 0)
+        lab_say("cannot write %s: %s", path, strerror(errno));
+    if (to)
+        fclose(to);
+}
+
+/* False when there is none of that line. */
+static bool find_kept(const char *folder, struct known *k)
+{
+    char path[RECIPE_PATH_MAX], line[LINE_RUN_MAX];
+    size_t room = 0;
+    kept_path(folder, k->line, path);
+    FILE *in = fopen(path, "re");
+    bool found = in && fgets(line, sizeof line, in) && strcspn(line, "\n") == strlen(k->line) &&
+                 strncmp(line, k->line, strlen(k->line)) == 0 &&
+                 fscanf(in, "%d %lf", &k->status, &k->seconds) == 2;
+    if (found && getdelim(&k->output, &room, '\0', in) < 0)
+        found = false;
+    if (in)
+        fclose(in);
+    return found;
+}
+
+static void run_program(struct known *k, const char *const *argv, const char *folder)
+{
+    double began = lab_now();
+    k->status = lab_exec(argv, NULL, &k->output);
+    k->seconds = lab_now() - began;
+    if (folder && k->output && k->status == 0)
+        keep_run(folder, k);
+}
+
+static struct known *run_line(const char *line, const char *folder)
 {
     char words[LINE_RUN_MAX], path[RECIPE_PATH_MAX], *rest = words;
     const char *argv[WORDS_MAX + 1] = {path};
@@ -48,19 +96,18 @@ static struct known *run_line(const char *line)
     struct known *k = calloc(1, sizeof *k);
     if (!k || !(k->line = strdup(line)))
         abort();
-    double began = lab_now();
-    k->status = lab_exec(argv, NULL, &k->output);
-    k->seconds = lab_now() - began;
+    if (!folder || !find_kept(folder, k))
+        run_program(k, argv, folder);
     k->next = known;
     return known = k;
 }
 
-static const struct known *result_of(const char *line)
+static const struct known *result_of(const char *line, const char *folder)
 {
     for (const struct known *k = known; k; k = k->next)
         if (strcmp(k->line, line) == 0)
             return k;
-    return run_line(line);
+    return run_line(line, folder);
 }
 
 /* The number of that key in the last object that has it; NaN: none has. */
@@ -105,17 +152,16 @@ static const char *run_named(const struct recipe_experiment *e, const char *figu
     return "";
 }
 
-double figure_of(const struct recipe_experiment *e, const char *figure, double *seconds)
+double figure_of(const struct recipe_experiment *e, const char *figure, const char *folder)
 {
     const char *key, *line = run_named(e, figure, &key);
     char words[LINE_RUN_MAX];
     double sum = 0;
     for (unsigned s = 1; s <= e->seeds; s++) {
         with_seed(line, s, words);
-        const struct known *k = result_of(words);
+        const struct known *k = result_of(words, folder);
         if (!k)
             return NAN;
-        *seconds += k->seconds;
         double v = strcmp(key, "exit") == 0 ? k->status : figure_in(k->output, key);
         if (isnan(v))
             lab_say("%s has no figure %s; exit status %d, it printed:\n%.600s", words, key,

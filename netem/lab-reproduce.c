@@ -7,6 +7,7 @@
 #include <string.h>
 
 struct report {
+    const char *keep;
     FILE *tables, *summary; /* NULL: none are wanted */
     char *tables_text, *summary_text;
     size_t tables_size, summary_size;
@@ -79,13 +80,12 @@ static void table_end(const struct report *r, const struct recipe *p)
 
 /* ---- experiments --------------------------------------------------------------------- */
 
-static void judge(struct report *r, const struct recipe_experiment *e, const struct recipe_bar *b,
-                  double *seconds)
+static void judge(struct report *r, const struct recipe_experiment *e, const struct recipe_bar *b)
 {
     char measured[96];
-    struct result v = {.left = figure_of(e, b->left, seconds), .right = NAN};
+    struct result v = {.left = figure_of(e, b->left, r->keep), .right = NAN};
     if (b->right[0])
-        v.right = figure_of(e, b->right, seconds);
+        v.right = figure_of(e, b->right, r->keep);
     v.held = bar_holds(b, v.left, b->right[0] ? v.right : 0);
     measured_text(b, &v, measured);
     printf("  %-28s %-44s %-24s %s\n", e->name, b->text, measured, v.held ? "pass" : "FAIL");
@@ -98,7 +98,6 @@ static void judge(struct report *r, const struct recipe_experiment *e, const str
 static bool reproduce(struct report *r, const char *name)
 {
     static struct recipe p;
-    double seconds = 0;
     unsigned held = r->held, missed = r->missed;
     if (!recipe_load(&p, name, stderr))
         return false;
@@ -108,7 +107,7 @@ static bool reproduce(struct report *r, const char *name)
     table_begin(r, &p);
     for (unsigned i = 0; i < p.experiments; i++)
         for (unsigned k = 0; k < p.experiment[i].bars; k++)
-            judge(r, &p.experiment[i], &p.experiment[i].bar[k], &seconds);
+            judge(r, &p.experiment[i], &p.experiment[i].bar[k]);
     table_end(r, &p);
     if (r->summary)
         fprintf(r->summary, "| [%s](#%s) | %u of %u | %s |\n", p.name, p.name, r->held - held,
@@ -143,11 +142,11 @@ static bool write_page(struct report *r, const char *path)
     return fclose(to) == 0;
 }
 
-int lab_reproduce(int count, char **names, const char *markdown)
+int lab_reproduce(int count, char **names, const struct lab_options *o)
 {
-    struct report r = {0};
+    struct report r = {.keep = o->keep};
     bool ok = true;
-    if (markdown) {
+    if (o->markdown) {
         r.tables = open_memstream(&r.tables_text, &r.tables_size);
         r.summary = open_memstream(&r.summary_text, &r.summary_size);
         if (!r.tables || !r.summary)
@@ -156,10 +155,10 @@ int lab_reproduce(int count, char **names, const char *markdown)
     for (int i = 0; i < count && ok; i++)
         ok = strcmp(names[i], "all") == 0 ? reproduce_all(&r) : reproduce(&r, names[i]);
     figures_forget();
-    if (markdown) {
+    if (o->markdown) {
         fclose(r.tables);
         fclose(r.summary);
-        ok = ok && write_page(&r, markdown);
+        ok = ok && write_page(&r, o->markdown);
         free(r.tables_text);
         free(r.summary_text);
     }

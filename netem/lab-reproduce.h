@@ -7,11 +7,12 @@
 #include "lab.h"
 #include "recipe/recipe.h"
 
-/* Exit status.  Names of recipes, or "all"; `markdown`: a file to write tables to, or NULL. */
-int lab_reproduce(int count, char **names, const char *markdown);
+/* Exit status.  Names of recipes, or "all".  Of the options: markdown, keep. */
+int lab_reproduce(int count, char **names, const struct lab_options *);
 
 /* The figure, after its run if that is the first that needs it; its mean over the experiment's
- * seeds.  NaN after saying why there is none.  *seconds grows by what the runs took. */
-double figure_of(const struct recipe_experiment *, const char *figure, double *seconds);
+ * seeds.  NaN after saying why there is none.  `folder`: where what runs printed is kept, and found
+ * instead of running them again; NULL: nowhere. */
+double figure_of(const struct recipe_experiment *, const char *figure, const char *folder);
 void figures_forget(void);
 #endif

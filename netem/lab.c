@@ -28,7 +28,8 @@ static const char usage_text[] =
     "                loss    loss and rate by nftables and tbf, no delay; needs root\n"
     "  --json FILE   append one object a scenario\n"
     "  --markdown F  reproduce: write tables into the file\n"
-    "  --keep DIR    logs and the trainers' lines into this folder, one a scenario\n"
+    "  --keep DIR    logs and the trainers' lines into this folder, one a scenario; reproduce:\n"
+    "                what runs printed; those that are there are not run again\n"
     "  --wait S      wait so long for another lab to end (0)\n"
     "Exit: 0 all held, 1 something failed, 2 usage, 3 no such backend here, 4 another lab runs\n";
 
@@ -226,7 +227,7 @@ static int command(const char *name, int count, char **names, const struct lab_o
     if (strcmp(name, "reap") == 0 && count == 0)
         return reap(o);
     if (strcmp(name, "reproduce") == 0 && count > 0)
-        return lab_reproduce(count, names, o->markdown);
+        return lab_reproduce(count, names, o);
     if (!shell && strcmp(name, "run") != 0 && strcmp(name, "reproduce") != 0)
         return usage("unknown command or too many arguments: ", name);
     if (count == 0 || (shell && count > 1))
