@@ -80,14 +80,14 @@ plant() { # FILE TEXT OTHER
 }
 
 fault() { # NUMBER
-    local owner=lib/core/round/owner.c clip=lib/core/round/clip.c feedback=lib/core/round/feedback.c
+    local owner=lib/core/round/owner.c sums=lib/core/round/sums.c clip=lib/core/round/clip.c feedback=lib/core/round/feedback.c
     local quorum=lib/core/round/quorum.c
     case $1 in
     1) plant $owner '    if (o->mask[number] & BIT(rank))' \
         '    if (rank == 1 || (o->mask[number] & BIT(rank)))' &&
-        plant $owner '    if (!r->prepared || r->closed || !r->contributes ||' \
+        plant $sums '    if (!r->prepared || r->closed || !r->contributes ||' \
             '    if (r->self == 1 || !r->prepared || r->closed || !r->contributes ||' ;;
-    2) plant $owner '    r->own.wsum[number] += weight;' \
+    2) plant $sums '    r->own.wsum[number] += weight;' \
         '    r->own.wsum[number] += weight + (r->own.mask[number] ? 0 : 1);' ;;
     3) plant $owner '    if (o->mask[number] & BIT(rank))' '    if (rank >= 64)' &&
         plant lib/core/engine.c 'if (!replay_check_and_set(&m->replay, h.counter)) {' \

@@ -4,118 +4,12 @@
 #include "base/rng.h"
 #include "codec/codec.h"
 #include "round/round.h"
+#include "round/sums.h"
 #include "tensor/reduce.h"
 #include <stdlib.h>
 #include <string.h>
 
 #define BIT(rank) ((uint64_t)1 << (rank))
-
-/* The sums of an owned fragment, made when first asked for; NULL when out of memory. */
-static double *sums(struct round *r, uint32_t number)
-{
-    double **acc = &r->own.acc[number];
-    if (!*acc)
-        *acc = calloc(FRAGMENT_ELEMENTS, sizeof **acc);
-    return *acc;
-}
-
-uint32_t owner_numbers(const struct round *r)
-{
-    return r->lane[r->self].share + r->own.foreign_max;
-}
-
-uint32_t owner_fragment(const struct round *r, uint32_t number)
-{
-    uint32_t share = r->lane[r->self].share;
-    return number < share ? r->frag[r->lane[r->self].start + number]
-                          : r->own.foreign[number - share];
-}
-
-/* The number of a fragment of the own share, or of one that a member with another group
- * gives to this node; false when there is no room for more of those. */
-static bool number_for(const struct set *s, struct round *r, uint32_t fragment, uint32_t *number)
-{
-    struct owner_side *o = &r->own;
-    uint32_t share = r->lane[r->self].share;
-    *number = r->number_of[fragment];
-    if (r->owner_of_run[fragment / RUN_FRAGMENTS] == r->self)
-        return true;
-    if (!o->foreign)
-        o->foreign = calloc((size_t)o->foreign_max + 1, sizeof *o->foreign);
-    if (!o->foreign_of)
-        o->foreign_of = calloc((size_t)s->layout.fragments + 1, sizeof *o->foreign_of);
-    if (!o->foreign || !o->foreign_of)
-        return false;
-    if (!o->foreign_of[fragment]) {
-        if (o->foreign_n == o->foreign_max)
-            return false;
-        o->foreign[o->foreign_n] = fragment;
-        o->foreign_of[fragment] = ++o->foreign_n;
-    }
-    *number = share + o->foreign_of[fragment] - 1;
-    return true;
-}
-
-/* The probability that what the member contributes gets here. */
-static double arrival_from(const struct set *s, const struct round *r, const struct env *e,
-                           uint32_t rank)
-{
-    const struct member *m = &e->members[r->group.members[rank].slot];
-    return (int)rank == r->self ? 1 : arrival_rate(&m->sets[s->handle].arrival);
-}
-
-static uint32_t tensor_of(const struct set *s, const struct round *r, uint32_t number)
-{
-    uint32_t tensor, n;
-    uint64_t offset;
-    layout_locate(&s->layout, owner_fragment(r, number), &tensor, &offset, &n);
-    return tensor;
-}
-
-void owner_add(const struct set *s, struct round *r, const struct env *e, uint32_t number,
-               uint32_t rank, const float *x, double weight, uint32_t n)
-{
-    const struct estimator *est = estimator_for(&s->layout, tensor_of(s, r, number));
-    reduce_add(r->own.acc[number], x, weight * est->factor(arrival_from(s, r, e, rank)), n);
-    r->own.wsum[number] += weight;
-}
-
-/* What the sums of a number are divided by.  Who has not been heard in this round counts as
- * it did last. */
-static double divisor(const struct set *s, const struct round *r, const struct env *e,
-                      uint32_t number)
-{
-    double live = 0, all = 0;
-    for (uint32_t i = 0; i < r->group.n; i++) {
-        const struct group_member *g = &r->group.members[i];
-        double weight = (double)e->members[g->slot].sets[s->handle].gave;
-        weight = weight > 0 ? weight : 1;
-        all += g->contributes || (r->own.mask[number] & BIT(i)) ? weight : 0;
-        live += (r->own.need | r->own.mask[number]) & BIT(i) ? weight : 0;
-    }
-    return estimator_for(&s->layout, tensor_of(s, r, number))->divisor(r->own.wsum[number], live, all);
-}
-
-/* Add the node's own values to a fragment it owns. */
-static void add_own(struct set *s, struct round *r, const struct env *e, uint32_t number)
-{
-    uint32_t tensor, n;
-    uint64_t offset;
-    if (!r->prepared || r->closed || !r->contributes || (r->own.mask[number] & BIT(r->self)))
-        return;
-    layout_locate(&s->layout, owner_fragment(r, number), &tensor, &offset, &n);
-    float sum[FRAGMENT_ELEMENTS];
-    const float *x = carry_add(s, r, owner_fragment(r, number), (const float *)r->send[tensor] + offset, sum);
-    if (!reduce_finite(x, n)) {
-        e->counters->nonfinite++;
-        return;
-    }
-    if (!sums(r, number))
-        return;
-    clip_suspects(s, r, e, number, (uint32_t)r->self, x, n, (float)r->weight);
-    owner_add(s, r, e, number, (uint32_t)r->self, x, r->weight, n);
-    r->own.mask[number] |= BIT(r->self);
-}
 
 static bool is_committed(const struct round *r, uint32_t number)
 {
@@ -172,7 +66,7 @@ static void commit(struct set *s, struct round *r, const struct env *e, uint32_t
         return;
     uint32_t share = r->lane[r->self].share;
     if (number < share)
-        add_own(s, r, e, number);
+        sums_add_own(s, r, e, number);
     if (!o->commit) /* pages that are not written cost nothing */
         o->commit = malloc((size_t)owner_numbers(r) * s->layout.coded + 1);
     if (!o->coded)
@@ -182,7 +76,7 @@ static void commit(struct set *s, struct round *r, const struct env *e, uint32_t
     float x[FRAGMENT_ELEMENTS], mean[FRAGMENT_ELEMENTS];
     uint32_t fragment = owner_fragment(r, number), n = elements_of(s, r, number);
     clip_settle(s, r, e, number);
-    double by = divisor(s, r, e, number);
+    double by = sums_divisor(s, r, e, number);
     reduce_mean(x, o->acc[number], by, n);
     memcpy(mean, x, n * sizeof *x);
     encode(s, r, number, x, n);
@@ -268,7 +162,7 @@ enum fate owner_recv(struct set *s, struct round *r, const struct env *e, uint32
     const float *x = part->x;
     bool agrees = d->group == r->group.hash;
     bool mine = r->owner_of_run[fragment / RUN_FRAGMENTS] == r->self;
-    if (!round_scatters(r) || (agrees && !mine) || !contributes(s, r, e, rank) || !number_for(s, r, fragment, &number))
+    if (!round_scatters(r) || (agrees && !mine) || !contributes(s, r, e, rank) || !sums_number(s, r, fragment, &number))
         return FATE_FOREIGN;
     if (agrees && d->remaining < share && share - d->remaining > lane->sent_told)
         lane->sent_told = share - d->remaining;
@@ -282,7 +176,7 @@ enum fate owner_recv(struct set *s, struct round *r, const struct env *e, uint32
         lane->in_late += mine && lane->in_direct + lane->in_repaired + lane->in_late < share;
         return FATE_STALE;
     }
-    if (!sums(r, number))
+    if (!sums_of(r, number))
         return FATE_STALE;
     e->members[r->group.members[rank].slot].sets[s->handle].gave = d->weight;
     if (!clip_suspects(s, r, e, number, rank, x, n, d->weight))
@@ -440,7 +334,7 @@ void owner_wind_up(struct set *s, struct round *r, const struct env *e, uint32_t
     if (is_committed(r, number))
         gather_own(s, r, e, number);
     else if (!r->own.final)
-        add_own(s, r, e, number);
+        sums_add_own(s, r, e, number);
 }
 
 void owner_drop_commits(struct round *r)
