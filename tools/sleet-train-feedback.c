@@ -1,17 +1,20 @@
 /* sleet-train-feedback.c - error feedback: what a codec leaves out of a step goes with a later one.
  *
- * Nodes give rate x gradient, so that what is left out keeps its size when the rate changes, and the model
- * takes momentum x step + result as its step.  Plain: Seide et al. 2014, arXiv 1901.09847.  Step-ahead
- * (SAEF, arXiv 2008.05823): the gradient is that of the model as it would be with all that the node has
- * left out so far, and every few steps nodes average what they have left out: where they do so in each, the
- * run is the one without a codec. */
+ * Nodes give what would be their own step, rate and momentum included: what is left out keeps its size when the rate
+ * changes, and no momentum makes more of what comes late.  The model takes the mean of what was sent as its step.
+ * Momentum is each node's own, but for the refresh of state, which averages it.
+ *
+ * Plain: Seide et al. 2014, arXiv 1901.09847.  Step-ahead (SAEF, arXiv 2008.05823): the gradient is that of the model as
+ * it would be with all that the node has left out so far, and every few steps nodes average what they have left
+ * out: where they do so in each, the run is, at a constant rate, the one without a codec. */
 #include "sleet-train.h"
 #include <string.h>
 
 double feedback_before(struct learner *l, const struct train_options *o, struct shard_walk *walk,
                        uint64_t step, const float *residual, float *scratch, float *values)
 {
-    float rate = (float)optimizer_rate(&l->optimizer, step), ahead = (float)o->ef_alpha;
+    const struct optimizer *p = &l->optimizer;
+    float rate = (float)optimizer_rate(p, step), ahead = (float)o->ef_alpha;
     size_t n = l->params;
     if (o->ef == EF_AHEAD) {
         memcpy(scratch, values, n * sizeof *scratch);
@@ -21,8 +24,13 @@ double feedback_before(struct learner *l, const struct train_options *o, struct 
     double loss = learner_gradient(l, walk, values);
     if (o->ef == EF_AHEAD)
         memcpy(values, scratch, n * sizeof *scratch);
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n; k++) {
         l->gradient[k] *= rate;
+        scratch[k] = 0;
+    }
+    p->kind->step(p, 1, step, scratch, values + n + l->statistics, l->gradient, n);
+    for (size_t k = 0; k < n; k++)
+        l->gradient[k] = -scratch[k];
     return loss;
 }
 
@@ -32,12 +40,12 @@ void feedback_forget(const struct learner *l, const struct train_options *o, flo
         memset(residual, 0, l->params * sizeof *residual);
 }
 
-bool feedback_after(struct learner *l, uint64_t step, uint32_t flags, const float *tensors, float *values)
+bool feedback_after(struct learner *l, uint32_t flags, const float *tensors, float *values)
 {
     learner_unpack(l, tensors, values);
     if (flags & SLEET_BEHIND)
         return false;
-    l->optimizer.kind->step(&l->optimizer, 1, step, values, values + l->params + l->statistics,
-                            tensors, l->params);
+    for (size_t k = 0; k < l->params; k++)
+        values[k] -= tensors[k];
     return true;
 }

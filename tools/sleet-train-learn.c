@@ -200,20 +200,35 @@ double learner_step(struct learner *l, struct shard_walk *walk, uint64_t step, f
     return loss;
 }
 
-double learner_score(struct learner *l, const float *values)
+/* The mean loss on the part's first `count` samples; how many labels of them are right. */
+static double measure(struct learner *l, const float *values, enum data_part part, uint32_t count, uint64_t *right)
 {
-    uint32_t count = l->data->count[DATA_TEST], n;
-    uint64_t right = 0;
     double loss = 0;
-    for (uint32_t at = 0; at < count; at += n) {
+    *right = 0;
+    for (uint32_t at = 0, n; at < count; at += n) {
         uint32_t hits;
         n = count - at < model_batch(l->net) ? count - at : model_batch(l->net);
         for (uint32_t k = 0; k < n; k++)
-            put_sample(l, DATA_TEST, at + k, k);
+            put_sample(l, part, at + k, k);
         loss += n * model_loss(l->net, values, l->input, l->target, n, NULL, &hits);
-        right += hits;
+        *right += hits;
     }
-    return l->data->kind->score(loss / count, right, (uint64_t)count * l->data->targets);
+    return loss / count;
+}
+
+double learner_score(struct learner *l, const float *values)
+{
+    uint32_t count = l->data->count[DATA_TEST];
+    uint64_t right;
+    double loss = measure(l, values, DATA_TEST, count, &right);
+    return l->data->kind->score(loss, right, (uint64_t)count * l->data->targets);
+}
+
+double learner_loss(struct learner *l, const float *values)
+{
+    uint64_t right;
+    uint32_t all = l->data->count[DATA_TRAIN], test = l->data->count[DATA_TEST];
+    return measure(l, values, DATA_TRAIN, all < test ? all : test, &right);
 }
 
 void tally_round(struct train_tally *t, double coverage, uint64_t skipped)

@@ -79,7 +79,7 @@ bool node_take(struct train_node *n, uint64_t step, uint32_t flags, const float 
     if (average_owned(n->options->average))
         return true; /* owners step, see node_own_step() */
     if (n->options->ef)
-        return feedback_after(n->learner, step, flags, tensors, n->values);
+        return feedback_after(n->learner, flags, tensors, n->values);
     bool taken = learner_after(n->learner, n->options->average, step, flags, tensors, n->values);
     if (n->learner->wish)
         trigger_choose(n->trigger, (double)n->values[n->learner->wish]);

@@ -211,7 +211,7 @@ static void print_done_json(const struct train_print *p, const struct train_done
     printf(",\"rounds_skipped\":%llu,\"rounds_stalled\":%llu", (unsigned long long)t->skipped,
            (unsigned long long)t->stalled);
     if (sim_nodes)
-        printf(",\"nodes\":%u,\"final_%s\":%.4f", sim_nodes, metric, d->final_score);
+        printf(",\"nodes\":%u,\"final_%s\":%.4f,\"final_loss\":%.6g", sim_nodes, metric, d->final_score, d->final_loss);
     if (t->behind > 0)
         printf(",\"steps_not_taken\":%llu", (unsigned long long)t->behind);
     if (sim_nodes && d->mean_statistics >= 0)

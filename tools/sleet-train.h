@@ -163,6 +163,8 @@ void learner_apply(struct learner *, uint64_t step, float *values);
 double learner_step(struct learner *, struct shard_walk *, uint64_t step, float *values);
 /* The data's metric on the test samples. */
 double learner_score(struct learner *, const float *values);
+/* The mean loss on the first training samples, at most as many as there are to test. */
+double learner_loss(struct learner *, const float *values);
 /* Copy the tensors from a node's values and learner.gradient, one after another; and the values back. */
 void learner_pack(const struct learner *, const float *values, float *tensors);
 void learner_unpack(const struct learner *, const float *tensors, float *values);
@@ -177,13 +179,13 @@ bool learner_after(struct learner *, enum average, uint64_t step, uint32_t flags
 /* ---- error feedback (sleet-train-feedback.c) ------------------------------ */
 
 /* As learner_before() and learner_after() where o->ef is on.  `residual`: what was left out so far;
- * `scratch`: learner.params floats, for EF_AHEAD. */
+ * `scratch`: learner.params floats. */
 double feedback_before(struct learner *, const struct train_options *, struct shard_walk *, uint64_t step,
                        const float *residual, float *scratch, float *values);
 /* Where o->forget, before a round: what was left out of earlier ones is lost, and the sum of what comes is
  * divided by all nodes. */
 void feedback_forget(const struct learner *, const struct train_options *, float *residual);
-bool feedback_after(struct learner *, uint64_t step, uint32_t flags, const float *tensors, float *values);
+bool feedback_after(struct learner *, uint32_t flags, const float *tensors, float *values);
 
 /* ---- parameters whose owners stay (sleet-train-owner.c) ------------------ */
 
@@ -270,6 +272,7 @@ struct train_done {
     double score;          /* this node; simulation: worst node, mean of the last 5 */
     double averaged_score; /* averaged model; simulation: mean of the last 5 */
     double final_score;    /* simulation: after the exact last round */
+    double final_loss;     /* likewise, on training samples, see learner_loss() */
     double mean_statistics; /* likewise, with --bn-stats local; else below 0 */
     double seconds;
     double pace_ms, contributors; /* simulation with --straggle: virtual time of a round, and who is in it; else 0 */

@@ -52,7 +52,7 @@ tasks_case() {
     local loss=() how
     for how in "" "--codec topk --ef step-ahead --ef-average 1" "--codec topk" "--codec topk --ef step-ahead"; do
         # shellcheck disable=SC2086 # words
-        train t --sim 4 --steps 30 --limit 4000 --average gradient --momentum 0 --lr 0.3 $how
+        train t --sim 4 --steps 30 --limit 4000 --average gradient --schedule constant --lr 0.05 $how
         ok "tasks: step-ahead: ${how:-nothing left out} ends" ended t 60
         loss+=("$(sed -n 's/.*"event":"step".*"step":30,.*"loss":\([0-9.]*\).*/\1/p' "$work/t.out")")
     done
