@@ -1,5 +1,5 @@
 #!/bin/bash
-# Every recipe runs: `sleet-train --recipe NAME` takes two steps of it, in a simulation of two nodes.
+# Every recipe runs: `sleet-train --recipe NAME` takes a few steps of it, in a simulation of two nodes.
 # Each is in the tarball and installed.
 # Needs the build folder in SLEET_BUILD, the tree in SLEET_SRC, dataset-fashion-mnist.
 set -u
@@ -19,7 +19,7 @@ listed=$(sed -n '/^dist_recipes_DATA/,/[^\\]$/p' "$src/Makefile.am" | grep -oE '
 for file in "$src"/recipes/*.ini; do
     name=$(basename "$file" .ini)
     grep -qx "$name" <<<"$listed" || fault "$name is not in dist_recipes_DATA of Makefile.am"
-    out=$("$build/sleet-train" --recipe "$name" --sim 2 --steps 2 --limit 500 --hidden 8 --json 2>&1) &&
+    out=$("$build/sleet-train" --recipe "$name" --sim 2 --epochs 3 --limit 200 --hidden 8 --json 2>&1) &&
         grep -q '"event":"done"' <<<"$out" || fault "$name does not run: $(tail -n 1 <<<"$out")"
 done
 echo "check-recipes: $(wc -w <<<"$listed") recipes, $faults faults"

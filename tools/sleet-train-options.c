@@ -385,6 +385,9 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
     int id, status = recipe_options(RECIPE_TRAIN, argc, argv, "h", long_options, take_of_recipe, o);
     if (status >= 0)
         return status;
+    const struct train_options recipe = *o;
+    o->epochs = 0; /* how long to train is one thing: one of the two here takes the place of both there */
+    o->steps = 0;
     while ((id = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
         if (id == O_HELP || id == 'h') {
             print_help();
@@ -397,6 +400,10 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
                     option_help[id - O_FIRST - 1].name, optarg);
             return EXIT_USAGE;
         }
+    }
+    if (!o->epochs && !o->steps) {
+        o->epochs = recipe.epochs;
+        o->steps = recipe.steps;
     }
     if (optind < argc)
         return usage_error("unexpected argument ", argv[optind]);
