@@ -138,6 +138,32 @@ static void members_met_long_ago_are_waited_for(void)
     }
 }
 
+/* Two of one group are away for a round: they come to the next one with all others, not to that which their
+ * group has closed without them, and the mean stays. */
+static void who_was_away_comes_to_the_next_round(void)
+{
+    static const uint32_t away[][2] = {{12, 13}, {3, 7}};
+    struct sim_config config = {.nodes = 16, .seed = test_seed(), .link = CLEAN_LINK, .kind = {.strategy = SLEET_MOSHPIT}};
+    cluster *c = open_job(&config, ELEMENTS);
+    REQUIRE(c);
+    double before = draw(c, test_seed());
+    for (int i = 0; i < 8; i++) { /* away in each other one, along both dimensions */
+        for (int k = 0; i % 2 == 0 && k < 2; k++)
+            cluster_set_active(c, away[i / 4][k], false);
+        cluster_idle(c, SEC(2));
+        CHECK(cluster_round(c, NULL));
+        for (int k = 0; k < 2; k++)
+            cluster_set_active(c, away[i / 4][k], true);
+        for (uint32_t n = 1; i % 2 == 1 && n < 16; n++)
+            CHECK_EQ(cluster_report(c, n)->report.round, cluster_report(c, 0)->report.round);
+        if (i % 4 == 1)
+            cluster_round(c, NULL); /* the other dimension's turn */
+    }
+    CHECK(spread(c) < 1e-3 * before);
+    CHECK(drift(c) < 1e-12 * before);
+    cluster_free(c);
+}
+
 /* Rounds that follow each other at once, in every second of which most are by themselves. */
 static void members_by_themselves_go_on(void)
 {
@@ -261,6 +287,7 @@ static void crossover_spreads_a_fault(void)
 TEST_SUITE(strategies) = {
     TEST(moshpit_is_exact_after_a_pass),
     TEST(members_met_long_ago_are_waited_for),
+    TEST(who_was_away_comes_to_the_next_round),
     TEST(members_by_themselves_go_on),
     TEST(a_reducer_that_dies_costs_its_group_its_share),
     TEST(crossover_spreads_a_fault),

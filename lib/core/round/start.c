@@ -173,8 +173,21 @@ void set_join_served(struct set *s, struct round *r, const struct env *e, sleet_
         join(s, r, e, now);
 }
 
+/* Others of the plan that contribute: is one of them, or are all, still to come to the round or in it? */
+static bool still_there(const struct set *s, const struct env *e, const struct plan *p, uint64_t round)
+{
+    uint32_t there = 0, all = 0;
+    for (uint32_t i = 0; i < p->group.n; i++) {
+        const struct group_member *g = &p->group.members[i];
+        bool other = g->slot && g->contributes;
+        all += other;
+        there += other && member_open_round(&e->members[g->slot].sets[s->handle]) <= round;
+    }
+    return there && (p->edges || there == all); /* owners commit a round once, without those that come later */
+}
+
 /* Where a strategy parts the view others may be further on only because they did not need this node: the rounds
- * between are worth joining as long as one of those that it meets in them has not passed them. */
+ * between are worth joining as long as those that it meets in them have not passed them. */
 static uint64_t waited_for(const struct set *s, const struct env *e, uint64_t number)
 {
     uint64_t first = s->own_round + 1;
@@ -182,11 +195,8 @@ static uint64_t waited_for(const struct set *s, const struct env *e, uint64_t nu
     if (s->layout.kind.strategy == SLEET_RPS || !s->established || !s->own_round || number > s->own_round + e->config->window)
         return number;
     for (uint64_t k = first; k < number && set_group(s, e, k, &p); k++)
-        for (uint32_t i = 0; i < p.group.n; i++) {
-            const struct group_member *g = &p.group.members[i];
-            if (g->slot && g->contributes && member_open_round(&e->members[g->slot].sets[s->handle]) <= k)
-                return k;
-        }
+        if (still_there(s, e, &p, k))
+            return k;
     return number;
 }
 
