@@ -135,7 +135,7 @@ typedef enum sleet_payload {
     X(SLEET_MOSHPIT, 6, "moshpit", "M,D") /* groups of M at most, 2 to 32; a pass is D rounds at least */ \
     X(SLEET_RANDOM, 7, "random", "M")   /* groups of M at most, 2 to 32 */                  \
     X(SLEET_TORUS, 8, "torus", "R")     /* R rows, or the next fewer that part the nodes evenly */ \
-    X(SLEET_CROSSOVER, 9, "crossover", "S") /* S segments, 1 to 64 */                             \
+    X(SLEET_CROSSOVER, 9, "crossover", "S,M") /* S segments, 1 to 64; in groups of M at most, 2 to 32 */ \
     X(SLEET_HIERARCHICAL, 10, "hierarchical", "M") /* groups of M at most, 2 to 32 */
 
 /* How values become bytes on the way.  X(name, value, text); docs/protocol.md, "Codecs". */

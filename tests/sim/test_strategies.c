@@ -249,6 +249,18 @@ static void count_bytes(sim *s, const struct sim_datagram *d, void *arg)
     sim_relay(s, d, 0);
 }
 
+static uint64_t bytes_of_a_round(cluster *c)
+{
+    uint64_t sum = 0;
+    memset(sent, 0, sizeof sent);
+    sim_on_datagram(cluster_sim(c), count_bytes, NULL);
+    CHECK(cluster_round(c, NULL) && whole(c));
+    sim_on_datagram(cluster_sim(c), NULL, NULL);
+    for (uint32_t i = 0; i < 8; i++)
+        sum += sent[i];
+    return sum;
+}
+
 /* All send as much; and a node that is frozen costs the others a segment in seven, or all that they would have had of it. */
 static void crossover_spreads_a_fault(void)
 {
@@ -260,10 +272,7 @@ static void crossover_spreads_a_fault(void)
         REQUIRE(c);
         uint64_t least = UINT64_MAX, most = 0;
         double least_there = 1, all = 0;
-        memset(sent, 0, sizeof sent);
-        sim_on_datagram(cluster_sim(c), count_bytes, NULL);
-        CHECK(cluster_round(c, NULL) && whole(c));
-        sim_on_datagram(cluster_sim(c), NULL, NULL);
+        bytes_of_a_round(c);
         for (uint32_t i = 0; i < 8; i++) {
             least = sent[i] < least ? sent[i] : least;
             most = sent[i] > most ? sent[i] : most;
@@ -284,6 +293,24 @@ static void crossover_spreads_a_fault(void)
     }
 }
 
+/* Two groups of four: in each second round two nodes of eight send across. */
+static void a_hierarchy_sends_a_quarter_across(void)
+{
+    uint64_t bytes[2] = {0};
+    for (int k = 0; k < 2; k++) {
+        struct sim_config config = {.nodes = 8, .seed = test_seed(), .link = CLEAN_LINK,
+                                    .kind = {.strategy = SLEET_CROSSOVER, .numbers = {16, k ? 4 : 0}}};
+        cluster *c = open_job(&config, MANY);
+        REQUIRE(c);
+        draw_many(c);
+        bytes[k] = bytes_of_a_round(c);
+        uint64_t other = bytes_of_a_round(c);
+        bytes[k] = other < bytes[k] ? other : bytes[k]; /* one of the two was within the groups */
+        cluster_free(c);
+    }
+    CHECK_NEAR((double)bytes[1] / (double)bytes[0], 0.25, 0.005);
+}
+
 TEST_SUITE(strategies) = {
     TEST(moshpit_is_exact_after_a_pass),
     TEST(members_met_long_ago_are_waited_for),
@@ -291,5 +318,6 @@ TEST_SUITE(strategies) = {
     TEST(members_by_themselves_go_on),
     TEST(a_reducer_that_dies_costs_its_group_its_share),
     TEST(crossover_spreads_a_fault),
+    TEST(a_hierarchy_sends_a_quarter_across),
     TEST_END,
 };

@@ -142,7 +142,7 @@ static const uint16_t usual[2] = {0};
  * the mean of all stays what it is. */
 static void all_keep_the_mean(void)
 {
-    static const uint16_t numbers[][2] = {{0}, {2, 1}, {3, 2}, {4, 3}};
+    static const uint16_t numbers[][2] = {{0}, {2, 1}, {3, 2}, {4, 3}, {16, 4}};
     static double w[NODES_MAX][NODES_MAX];
     for (int id = 1; strategy_by_id(id); id++)
         for (uint32_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++)

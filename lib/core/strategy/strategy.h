@@ -70,6 +70,13 @@ struct edge *plan_add(struct plan *, const struct strategy_view *, uint32_t i);
 /* Shuffle `which` of the round into at[0..n): the place of `self` in it; n where it has none. */
 uint32_t round_shuffle(uint64_t round, uint64_t which, uint32_t n, uint32_t self, uint16_t *at);
 
+#define HIERARCHY_MAX 32 /* groups */
+/* Groups of `most` members: in even rounds this node's is the plan, and the answer 0.  In odd ones the plan is left as it
+ * is, and the answer the number of groups where this node goes for its own, else 0: `leaders` is the view
+ * of those that do, in room[HIERARCHY_MAX], its rounds being theirs. */
+uint32_t hierarchy_leaders(const struct strategy_view *, uint32_t most, struct plan *, struct strategy_view *leaders,
+                           struct group_member *room);
+
 /* NULL for an unknown one. */
 const struct strategy *strategy_by_id(int id);
 

@@ -155,7 +155,8 @@ static inline const char *kind_refuse(const struct set_kind *k)
         {(k->strategy == SLEET_MOSHPIT || k->strategy == SLEET_RANDOM || k->strategy == SLEET_HIERARCHICAL) &&
              (k->numbers[0] == 1 || k->numbers[0] > 32),
          "strategies moshpit, random and hierarchical have groups of 2 to 32 members: moshpit:4"},
-        {k->strategy == SLEET_CROSSOVER && k->numbers[0] > 64, "strategy crossover has 64 segments at most: crossover:16"},
+        {k->strategy == SLEET_CROSSOVER && (k->numbers[0] > 64 || k->numbers[1] == 1 || k->numbers[1] > 32),
+         "strategy crossover has 64 segments at most, in groups of 2 to 32 members if any: crossover:16"},
         {k->strategy != SLEET_RPS && kind_additive(k),
          "only strategy rps averages among all nodes in each round: what is added to replicas needs it, the "
          "others go with payload model"},
