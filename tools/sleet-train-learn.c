@@ -5,7 +5,8 @@
 static struct train_tensor *add_tensor(struct learner *l, const char *name, size_t elements, bool state)
 {
     struct train_tensor *t = &l->tensor[l->tensors++];
-    *t = (struct train_tensor){.name = name, .elements = elements, .state = state};
+    *t = (struct train_tensor){.elements = elements, .state = state};
+    snprintf(t->name, sizeof t->name, "%s", name);
     return t;
 }
 
@@ -14,6 +15,31 @@ static void add_part(struct train_tensor *t, size_t at, size_t each)
     t->part[t->parts].at = at;
     t->part[t->parts++].each = each;
     t->count += t->elements * each;
+}
+
+/* `n` parameters from `at` on, where neighbours send differences of low rank. */
+static void add_stretch(struct learner *l, size_t at, size_t n, uint32_t rows)
+{
+    char name[24];
+    snprintf(name, sizeof name, "params %zu", at);
+    if (!n)
+        return;
+    struct train_tensor *t = add_tensor(l, name, n, false);
+    add_part(t, at, 1);
+    t->rows = rows;
+}
+
+/* Each matrix is a tensor, and what lies between them is. */
+static void add_matrices(struct learner *l)
+{
+    size_t at = 0;
+    for (const struct model_matrix *m = l->net->matrix; m < l->net->matrix + l->net->matrices; m++) {
+        size_t n = (size_t)m->rows * m->cols;
+        add_stretch(l, at, m->at - at, 0);
+        add_stretch(l, m->at, n, m->rows);
+        at = m->at + n;
+    }
+    add_stretch(l, at, l->params - at, 0);
 }
 
 /* Where gradients are averaged, parameters and moments are state, of which each round brings a part: both
@@ -35,10 +61,14 @@ static void lay_out(struct learner *l, const struct train_options *o)
         add_tensor(l, "gradient", n, false)->count = n;
     if (average_owned(o->average))
         return; /* the parameters have a set of their own */
-    struct train_tensor *t = add_tensor(l, gradient ? "state" : "params", n, gradient);
-    add_part(t, 0, 1);
-    if (gradient && kind->moments)
-        add_part(t, moments, kind->moments);
+    if (kind_rank(&o->kind)) {
+        add_matrices(l);
+    } else {
+        struct train_tensor *t = add_tensor(l, gradient ? "state" : "params", n, gradient);
+        add_part(t, 0, 1);
+        if (gradient && kind->moments)
+            add_part(t, moments, kind->moments);
+    }
     if (l->statistics && !o->local_statistics)
         add_part(add_tensor(l, "statistics", l->statistics, gradient), n, 1);
     if (l->wish)

@@ -64,6 +64,8 @@ static int make_set(struct train_sets *s, struct train_node *n)
     for (uint32_t i = 0; !error && i < n->learner->tensors; i++) {
         const struct train_tensor *t = &n->learner->tensor[i];
         error = sleet_set_add(s->set, t->name, t->state ? SLEET_F32_STATE : SLEET_F32, t->count, at);
+        if (!error && t->rows)
+            error = sleet_set_rows(s->set, i, t->rows);
         if (!error && !t->state && o->codec)
             error = sleet_set_codec(s->set, i, o->codec);
         at += t->count;

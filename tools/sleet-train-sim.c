@@ -66,19 +66,24 @@ static int prepare(struct simulation *s, const struct dataset *data)
 {
     const struct train_options *o = s->o;
     uint64_t counts[TENSORS_MAX];
+    uint32_t rows[TENSORS_MAX];
     const char *why = learner_open(&s->learner, o, data, o->sim);
     if (why)
         return train_fail(&s->print, "%s", why);
     s->print = train_print_of(o, &s->learner);
-    for (uint32_t i = 0; i < s->learner.tensors; i++)
+    for (uint32_t i = 0; i < s->learner.tensors; i++) {
         counts[i] = s->learner.tensor[i].count;
+        rows[i] = s->learner.tensor[i].rows;
+    }
     size_t of_model = s->learner.params + s->learner.statistics;
     s->mean = malloc(of_model * sizeof(float));
     s->mixed = malloc(of_model * sizeof(float));
     struct sim_config config = network(o);
     for (uint32_t i = 0; i < s->learner.tensors; i++)
         config.state_tensors += s->learner.tensor[i].state;
+    config.rows = rows;
     s->cluster = cluster_new(&config, counts, s->learner.tensors);
+    config.rows = NULL; /* of the set's tensors only */
     if (!s->mean || !s->mixed || !s->cluster ||
         !data_split(data, o->shards, o->sim, o->seed, &s->split))
         return train_fail(&s->print, "out of memory");

@@ -115,11 +115,12 @@ const char *train_options_settle(struct train_options *);
 
 /* A tensor that nodes average, made of parts of a node's values that are laced together: of each element
  * in turn `each` floats of every part. */
-#define TENSORS_MAX 4
+#define TENSORS_MAX (2 * MODEL_MATRICES_MAX + 4)
 #define PARTS_MAX 2
 struct train_tensor {
-    const char *name;
+    char name[24];
     size_t elements, count; /* count: floats in all */
+    uint32_t rows;          /* of a matrix; 0: it is none */
     struct {
         size_t at, each;
     } part[PARTS_MAX];

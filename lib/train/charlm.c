@@ -89,6 +89,13 @@ static size_t place(struct charlm *m, size_t samples)
     return used;
 }
 
+static struct dense dense_of(struct charlm *m, uint32_t in, uint32_t out)
+{
+    struct dense l = dense_at(&m->base.params, in, out);
+    model_has_matrix(&m->base, l.weight, in, out);
+    return l;
+}
+
 static model *charlm_open(const struct model_shape *s)
 {
     struct charlm *m = calloc(1, sizeof *m);
@@ -103,17 +110,19 @@ static model *charlm_open(const struct model_shape *s)
     size_t *params = &m->base.params;
     m->positions = (size_t)s->classes * d;
     *params = m->positions + (size_t)m->context * d;
+    model_has_matrix(&m->base, 0, s->classes, d);
+    model_has_matrix(&m->base, m->positions, m->context, d);
     for (int i = 0; i < BLOCKS; i++) {
         struct block *b = &m->block[i];
         b->before_attention = norm_at(params, d);
-        b->qkv = dense_at(params, d, 3 * d);
-        b->mix = dense_at(params, d, d);
+        b->qkv = dense_of(m, d, 3 * d);
+        b->mix = dense_of(m, d, d);
         b->before_mlp = norm_at(params, d);
-        b->widen = dense_at(params, d, 4 * d);
-        b->narrow = dense_at(params, 4 * d, d);
+        b->widen = dense_of(m, d, 4 * d);
+        b->narrow = dense_of(m, 4 * d, d);
     }
     m->last = norm_at(params, d);
-    m->output = dense_at(params, d, s->classes);
+    m->output = dense_of(m, d, s->classes);
     m->memory = malloc(place(m, s->batch) * sizeof(float));
     place(m, s->batch);
     if (m->memory)

@@ -89,6 +89,7 @@ static bool build(struct cnn *m, const struct model_shape *s)
     for (int i = 0; i < STAGES; i++) {
         struct stage *g = &m->stage[i];
         g->conv = conv_at(params, head.rows, head.columns, in, channels[i], !m->normal);
+        model_has_matrix(&m->base, g->conv.weight, (g->conv.bias - g->conv.weight) / channels[i], channels[i]);
         if (m->normal)
             g->norm = batchnorm_at(params, channels[i]);
         if (!allocate(g, m->normal, s->batch))
@@ -120,6 +121,10 @@ static model *open_kind(const struct model_shape *s, bool normal)
     }
     m->head_at = m->base.params;
     m->base.params += model_params(m->head);
+    for (uint32_t i = 0; i < m->head->matrices; i++) {
+        const struct model_matrix *x = &m->head->matrix[i];
+        model_has_matrix(&m->base, m->head_at + x->at, x->rows, x->cols);
+    }
     size_t end = m->base.params;
     for (int i = 0; normal && i < STAGES; i++)
         batchnorm_keep(&m->stage[i].norm, &end);

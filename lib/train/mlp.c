@@ -41,6 +41,7 @@ static model *mlp_open(const struct model_shape *s)
         uint32_t in = l ? s->hidden[l - 1] : s->rows * s->columns;
         uint32_t wide = l < s->hidden_count ? s->hidden[l] : s->classes;
         m->layer[l] = dense_at(&m->base.params, in, wide);
+        model_has_matrix(&m->base, m->layer[l].weight, in, wide);
         m->out[l] = calloc((size_t)s->batch * wide, sizeof(float));
         if (l + 1 < m->layers)
             m->delta[l] = calloc((size_t)s->batch * wide, sizeof(float));

@@ -63,6 +63,7 @@ static model *mlp_si_open(const struct model_shape *s)
     for (uint32_t l = 0; l < m->layers; l++) {
         uint32_t in = l ? s->hidden[l - 1] : s->rows * s->columns;
         m->layer[l] = dense_at(&m->base.params, in, l < s->hidden_count ? s->hidden[l] : s->classes);
+        model_has_matrix(&m->base, m->layer[l].weight, in, m->layer[l].out);
         if (!make_room(m, l, s->batch)) {
             mlp_si_close(&m->base);
             return NULL;

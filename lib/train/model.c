@@ -61,6 +61,12 @@ void model_free(model *m)
     m->kind->close(m);
 }
 
+void model_has_matrix(model *m, size_t at, size_t rows, size_t cols)
+{
+    if (m->matrices < MODEL_MATRICES_MAX)
+        m->matrix[m->matrices++] = (struct model_matrix){at, (uint32_t)rows, (uint32_t)cols};
+}
+
 size_t model_params(const model *m)
 {
     return m->params;

@@ -53,6 +53,13 @@ struct model_kind {
     void (*title)(const struct model_shape *, char out[static MODEL_TITLE_MAX]);
 };
 
+/* Weights of a layer, row by row: averages of low rank take them as one. */
+#define MODEL_MATRICES_MAX 24
+struct model_matrix {
+    size_t at; /* in the parameters */
+    uint32_t rows, cols;
+};
+
 /* The head that a kind's own structure begins with. */
 struct model {
     const struct model_kind *kind;
@@ -60,6 +67,8 @@ struct model {
     uint32_t classes, batch;
     uint32_t targets; /* classes to name in a sample; 0 is 1 */
     float *delta;     /* batch x targets x classes; model_new()'s */
+    struct model_matrix matrix[MODEL_MATRICES_MAX]; /* in the order of the parameters */
+    uint32_t matrices;
 };
 
 #define MODEL_X(name, kind) extern const struct model_kind kind;
@@ -73,6 +82,9 @@ const struct model_kind *model_find(const char *name);
  * and each width are 1 to MODEL_WIDTH_MAX, the batch 1 to MODEL_BATCH_MAX. */
 model *model_new(const struct model_kind *, const struct model_shape *, const char **why);
 void model_free(model *);
+
+/* For open(): the parameters hold one more matrix.  Those beyond MODEL_MATRICES_MAX are left out. */
+void model_has_matrix(model *, size_t at, size_t rows, size_t cols);
 
 size_t model_params(const model *);
 size_t model_statistics(const model *);
