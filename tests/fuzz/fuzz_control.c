@@ -76,6 +76,10 @@ char *status_explain_json(const struct control *k, uint64_t round)
     (void)round;
     return k ? strdup("{}") : NULL;
 }
+char *status_strategy_json(const struct control *k, int handle)
+{
+    return k && handle >= 0 ? strdup("{}") : NULL;
+}
 char *status_rounds_json(const struct control *k, const char *name)
 {
     return k && (!name || name[0]) ? strdup("[]") : NULL;
