@@ -4,11 +4,12 @@
 #define ELEMENTS 50000
 
 /* Two nodes: each has the link to itself. */
-static void capacity_is_measured(void)
+static void measure(sleet_strategy strategy)
 {
     static const uint64_t counts[] = {ELEMENTS}, mbit[] = {2, 20, 5};
     const sleet_round_options o = {.size = sizeof o, .deadline_ns = SEC(20)};
-    struct sim_config config = {.nodes = 2, .seed = test_seed(), .link = CLEAN_LINK};
+    struct sim_config config = {.nodes = 2, .seed = test_seed(), .link = CLEAN_LINK,
+                                .kind = {.payload = SLEET_MODEL, .strategy = strategy}};
     cluster *c = ready_cluster(&config, counts, 1);
     engine_peer peer;
     if (!CHECK(c != NULL))
@@ -27,7 +28,12 @@ static void capacity_is_measured(void)
     cluster_free(c);
 }
 
+static void capacity_is_measured(void) { measure(0); }
+
+static void capacity_is_measured_among_neighbours(void) { measure(SLEET_PAIRS); }
+
 TEST_SUITE(capacity) = {
     TEST(capacity_is_measured),
+    TEST(capacity_is_measured_among_neighbours),
     TEST_END,
 };
