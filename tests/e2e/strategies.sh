@@ -30,7 +30,9 @@ exact() { # STRATEGY NODES ROUNDS: exact after so many
 }
 exact_case() {
     exact one-peer 8 3
+    exact moshpit:2 4 2
     [ -z "${SLEET_ALL_NODES:-}" ] || exact one-peer 16 4
+    [ -z "${SLEET_ALL_NODES:-}" ] || exact moshpit:4 12 2
 }
 
 lossy() { # STRATEGY NODES ROUNDS DRIFT: at 10 % loss within 1.5 times what the simulator has without

@@ -183,6 +183,40 @@ static void members_by_themselves_go_on(void)
     cluster_free(c);
 }
 
+struct lossy {
+    sleet_strategy strategy;
+    uint32_t nodes, rounds;
+    double loss, consensus, drift; /* after the last one */
+};
+
+/* What is lost leaves a node's own values in place: the mean moves once, and all come together all the same. */
+static void keeping_own_values_moves_the_mean(void)
+{
+    static const struct lossy cases[] = {{SLEET_ONE_PEER, 8, 1, 0.05, 0.45, 0.027}, {SLEET_ONE_PEER, 8, 4, 0.05, 5.6e-3, 0.05},
+                                         {SLEET_CROSSOVER, 8, 2, 0.1, 0.23, 0.08}, {SLEET_MOSHPIT, 16, 4, 0.1, 1.3e-3, 0.21}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct lossy *t = &cases[i];
+        struct sim_config config = {.nodes = t->nodes, .seed = test_seed(), .repair_off = true, .parity_off = true,
+                                    .go_on_isolated = true, .link = {.delay = US(200), .loss = t->loss},
+                                    .kind = {.strategy = t->strategy}};
+        double before = 0, after = 0, moved = 0;
+        cluster *c = open_job(&config, ELEMENTS);
+        REQUIRE(c);
+        for (uint32_t k = 0; k < 12; k++) {
+            before += draw(c, test_seed() + k);
+            for (uint32_t r = 0; r < t->rounds; r++) {
+                CHECK(cluster_round(c, NULL));
+                cluster_idle(c, MS(5));
+            }
+            after += spread(c);
+            moved += drift(c);
+        }
+        CHECK_NEAR(after / before, t->consensus, 0.3 * t->consensus);
+        CHECK_NEAR(moved / before, t->drift, 0.2 * t->drift);
+        cluster_free(c);
+    }
+}
+
 #define MANY (288 * 8 * 64)
 #define VICTIM 4
 
@@ -316,6 +350,7 @@ TEST_SUITE(strategies) = {
     TEST(members_met_long_ago_are_waited_for),
     TEST(who_was_away_comes_to_the_next_round),
     TEST(members_by_themselves_go_on),
+    TEST(keeping_own_values_moves_the_mean),
     TEST(a_reducer_that_dies_costs_its_group_its_share),
     TEST(crossover_spreads_a_fault),
     TEST(a_hierarchy_sends_a_quarter_across),
