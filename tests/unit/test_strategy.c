@@ -50,6 +50,13 @@ static void seal_sorts_and_hashes(void)
     CHECK(a.hash != b.hash);
 }
 
+static void all_are_in_the_table(void)
+{
+#define SLEET_X(name, value, text, numbers) CHECK(strategy_by_id(name) && strategy_by_id(name)->id == (name));
+    SLEET_STRATEGY_MAP(SLEET_X)
+#undef SLEET_X
+}
+
 static void rps_takes_the_view(void)
 {
     const uint16_t numbers[2] = {0};
@@ -544,6 +551,7 @@ TEST_SUITE(strategy) = {
     TEST(cells_change_with_the_round),
     TEST(a_lost_member_changes_its_cell_only),
     TEST(seal_sorts_and_hashes),
+    TEST(all_are_in_the_table),
     TEST(rps_takes_the_view),
     TEST(all_keep_the_mean),
     TEST(one_peer_is_exact_of_powers_of_two),
