@@ -10,6 +10,8 @@
  *
  * A datagram carries one fragment, so fragments are lost independently, and each is a repetition of
  * its own.  With --out the trainer of a node is away for whole rounds and keeps its values.
+ * With --matrix values are those of one, of which ring:R and pairs:R send differences of rank R.  A node's
+ * is, with --alike, a multiple of one product of vectors but for a little.
  * With --steady values are not drawn anew: every node adds N(0, 1) before every round. */
 #include "sim/cluster.h"
 #include "sleet-bench.h"
@@ -19,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROUNDS_MOST 64
+#define ROUNDS_MOST 1000
 #define MEETING SEC(5)
 #define JOIN_ROUNDS_MOST 20
 #define STEADY_WARM 50   /* rounds */
@@ -33,8 +35,9 @@ struct options {
     const char *strategy;
     struct set_kind kind;
     uint64_t nodes, rounds, repetitions, fragments, seed;
+    uint64_t rows, cols; /* of a matrix; 0: none */
     double loss, out, delay_ms;
-    bool repair, steady, json;
+    bool repair, steady, alike, one_sided, json;
 };
 
 struct average {
@@ -59,9 +62,12 @@ static const char help[] =
     "  -n, --nodes N        nodes, 2 to 64 (8)\n"
     "      --loss P         fraction of datagrams lost, 0 to 1 (0)\n"
     "      --out P          a trainer is away for a whole round with this probability (0)\n"
-    "      --rounds R       rounds that follow each other, 1 to 64 (2)\n"
+    "      --rounds R       rounds that follow each other, 1 to 1000 (2)\n"
     "      --repetitions R  with new values each time (200)\n"
     "      --fragments F    of 288 elements, lost independently of each other (32)\n"
+    "      --matrix RxC     values are a matrix, R rows by C columns, instead\n"
+    "      --alike          the nodes' matrices differ by multiples of one product mostly\n"
+    "      --one-sided      neighbours take what they have, whether or not the other can (a control)\n"
     "      --steady         values stay; every node adds N(0, 1) before every round, and "
     "consensus\n"
     "                       is the variance left after it, mean over all rounds but the first 50\n"
@@ -78,6 +84,7 @@ static const struct option long_options[] = {
     {"nodes", 1, NULL, 'n'},  {"loss", 1, NULL, 'l'},        {"out", 1, NULL, 'o'},
     {"rounds", 1, NULL, 'r'}, {"repetitions", 1, NULL, 'R'}, {"fragments", 1, NULL, 'f'},
     {"steady", 0, NULL, 'S'}, {"delay", 1, NULL, 'd'},       {"repair", 0, NULL, 'p'},
+    {"matrix", 1, NULL, 'm'}, {"alike", 0, NULL, 'A'},       {"one-sided", 0, NULL, 'O'},
     {"seed", 1, NULL, 's'},   {"json", 0, NULL, 'J'},        {"help", 0, NULL, 'h'},
     {NULL, 0, NULL, 0}};
 
@@ -99,6 +106,17 @@ static bool number(const char *text, double most, double *out)
     return end != text && !*end && *out >= 0 && *out <= most;
 }
 
+/* "16x8" */
+static bool matrix(const char *text, struct options *o)
+{
+    char rows[8] = "";
+    size_t n = strcspn(text, "x");
+    if (n >= sizeof rows || text[n] != 'x')
+        return false;
+    memcpy(rows, text, n);
+    return whole(rows, 1, 4096, &o->rows) && whole(text + n + 1, 1, 4096, &o->cols);
+}
+
 static bool set_option(struct options *o, int option, const char *text)
 {
     switch (option) {
@@ -110,6 +128,8 @@ static bool set_option(struct options *o, int option, const char *text)
         return whole(text, 1, 1000000, &o->repetitions);
     case 'f':
         return whole(text, 1, 65536, &o->fragments);
+    case 'm':
+        return matrix(text, o);
     case 's':
         return whole(text, 0, UINT64_MAX, &o->seed);
     case 'l':
@@ -121,6 +141,8 @@ static bool set_option(struct options *o, int option, const char *text)
     default:
         o->steady |= option == 'S';
         o->repair |= option == 'p';
+        o->alike |= option == 'A';
+        o->one_sided |= option == 'O';
         o->json |= option == 'J';
         return true;
     }
@@ -158,6 +180,8 @@ static int parse(struct options *o, int argc, char **argv)
     } else {
         wrong = "there is no such strategy";
     }
+    if (o->alike && !o->rows)
+        wrong = "--alike is of a --matrix";
     if (wrong) {
         fprintf(stderr, "sleet-bench: average %s: %s\n", o->strategy, wrong);
         return 2;
@@ -180,11 +204,27 @@ static double moments(struct average *a, uint64_t k, double *mean)
     return squares / a->nodes;
 }
 
+/* Of each value a little stays, and a node's multiple of a product comes to it. */
+static void make_alike(struct average *a)
+{
+    float side[2][4096], much;
+    bench_normal(&a->rng, side[0], a->o->rows);
+    bench_normal(&a->rng, side[1], a->o->cols);
+    for (uint32_t i = 0; i < a->nodes; i++) {
+        float *x = cluster_values(a->c, i);
+        bench_normal(&a->rng, &much, 1);
+        for (uint64_t k = 0; k < a->elements; k++)
+            x[k] = 0.15F * x[k] + much * side[0][k / a->o->cols] * side[1][k % a->o->cols];
+    }
+}
+
 static void draw(struct average *a)
 {
     double sum = 0;
     for (uint32_t i = 0; i < a->nodes; i++)
         bench_normal(&a->rng, cluster_values(a->c, i), a->elements);
+    if (a->o->alike)
+        make_alike(a);
     for (uint64_t k = 0; k < a->elements; k++)
         sum += moments(a, k, &a->mean[k]);
     a->variance += sum;
@@ -274,7 +314,10 @@ static bool open_job(struct average *a)
 {
     const struct options *o = a->o;
     struct sim_link link = {.delay = (sleet_duration)(o->delay_ms * 1e6)};
+    const uint32_t rows = (uint32_t)o->rows;
     struct sim_config config = {.nodes = a->nodes,
+                                .rows = rows ? &rows : NULL,
+                                .edges_one_sided = o->one_sided,
                                 .seed = o->seed,
                                 .kind = o->kind,
                                 .repair_off = !o->repair,
@@ -282,7 +325,7 @@ static bool open_job(struct average *a)
                                 .go_on_isolated = true,
                                 .budget_max = o->out > 0 ? OUT_BUDGET : 0,
                                 .link = link};
-    a->elements = o->fragments * FRAGMENT_ELEMENTS;
+    a->elements = rows ? o->rows * o->cols : o->fragments * FRAGMENT_ELEMENTS;
     a->c = cluster_new(&config, &a->elements, 1);
     a->mean = calloc(a->elements, sizeof *a->mean);
     a->sent = calloc(a->nodes, sizeof *a->sent);
@@ -333,9 +376,9 @@ static void extremes(const struct average *a, uint64_t *least, uint64_t *most)
 static void print_text(struct average *a)
 {
     const struct options *o = a->o;
-    printf("%s, %u nodes, loss %g, out %g, %llu repetitions of %llu fragments, seed %llu\n\n",
+    printf("%s, %u nodes, loss %g, out %g, %llu repetitions of %llu elements, seed %llu\n\n",
            o->strategy, a->nodes, o->loss, o->out, (unsigned long long)o->repetitions,
-           (unsigned long long)o->fragments, (unsigned long long)o->seed);
+           (unsigned long long)a->elements, (unsigned long long)o->seed);
     if (o->steady)
         printf("consensus in the steady state  %.3e\n", a->consensus[0] / a->variance);
     else
@@ -356,10 +399,10 @@ static void print_json(struct average *a)
 {
     const struct options *o = a->o;
     printf("{\"strategy\":\"%s\",\"nodes\":%u,\"loss\":%g,\"out\":%g,\"repetitions\":%llu,"
-           "\"fragments\":%llu,"
+           "\"elements\":%llu,"
            "\"seed\":%llu",
            o->strategy, a->nodes, o->loss, o->out, (unsigned long long)o->repetitions,
-           (unsigned long long)o->fragments, (unsigned long long)o->seed);
+           (unsigned long long)a->elements, (unsigned long long)o->seed);
     if (o->steady)
         printf(",\"consensus_steady\":%.6g", a->consensus[0] / a->variance);
     for (uint64_t r = 0; !o->steady && r < o->rounds; r++)

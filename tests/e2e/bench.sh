@@ -54,6 +54,9 @@ average_case() {
     ok "to the last bit but rounding" zero clean consensus_1
     ok "noise a step" exits 0 steady average rps --loss 0.1 --steady --repetitions 60 --json
     ok "leaves a variance that stays" near steady consensus_steady 0.075
+    ok "differences of rank 1 of a matrix" exits 0 low average ring:1 --matrix 16x8 --rounds 10 --repetitions 20 --json
+    ok "bring its nodes together as arXiv 2008.01425 has it" near low consensus_10 0.36
+    ok "and leave the mean where it is" zero low drift_10
     ok "an unknown strategy is a mistake" exits 2 strategy average best
     ok "which is named" said strategy.err 'best: there is no such'
     ok "so is none" exits 2 none average
