@@ -56,6 +56,14 @@ static char *finish(cJSON *root)
     return text;
 }
 
+static void add_known(cJSON *o, const char *key, double value) /* negative: not known */
+{
+    if (value < 0)
+        cJSON_AddNullToObject(o, key);
+    else
+        cJSON_AddNumberToObject(o, key, value);
+}
+
 static void add_strategy(cJSON *o, const engine_set *e)
 {
     cJSON_AddStringToObject(o, "strategy", e->strategy);
@@ -94,6 +102,8 @@ static void add_set(cJSON *list, const struct slot *s, int handle, const engine_
     add_ms(o, "budget_ms", e->budget);
     add_ms(o, "longest_wait_ms", e->longest_wait);
     add_strategy(o, e);
+    add_known(o, "consensus_distance", e->consensus_distance);
+    add_known(o, "mixing", e->mixing);
     add_residual(o, &e->residual);
     add_side(o, "scatter", &e->scatter);
     add_side(o, "gather", &e->gather);
@@ -236,10 +246,7 @@ char *status_peers_json(const struct control *k)
         cJSON_AddNumberToObject(o, "excess", p->excess);
         cJSON_AddNumberToObject(o, "disputed", num(p->disputed));
         cJSON_AddNumberToObject(o, "disputes", num(p->disputes));
-        if (p->drift >= 0)
-            cJSON_AddNumberToObject(o, "drift", p->drift);
-        else
-            cJSON_AddNullToObject(o, "drift");
+        add_known(o, "drift", p->drift);
         cJSON_AddItemToArray(list, o);
     }
     return finish(root);

@@ -104,7 +104,10 @@ static void show_set(const cJSON *set)
     if (num(set, "strategy_version", 0) > 0)
         printf(" (version %.0f: %s from round %.0f on, by node %s)", num(set, "strategy_version", 0),
                str(set, "strategy_next"), num(set, "strategy_from", 0), str(set, "strategy_by"));
-    printf("\n    budget %s, longest wait %s\n", ms(num(set, "budget_ms", -1), a),
+    printf("\n");
+    if (num(set, "consensus_distance", -1) >= 0)
+        printf("    consensus distance %.3g, mixing %.3g\n", num(set, "consensus_distance", -1), num(set, "mixing", 0));
+    printf("    budget %s, longest wait %s\n", ms(num(set, "budget_ms", -1), a),
            ms(num(set, "longest_wait_ms", -1), b));
     if (yes(set, "schema_differs"))
         printf("    the tensors differ from another node's: %s\n", schema);

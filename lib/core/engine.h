@@ -223,6 +223,7 @@ typedef struct {
     uint32_t strategy_version; /* of that; 0: it is that of the kind */
     uint64_t strategy_from;    /* round */
     uint64_t strategy_by;      /* node id */
+    double consensus_distance, mixing; /* round/drift.h; -1: not known */
 } engine_set;
 
 typedef struct {

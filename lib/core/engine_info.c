@@ -128,6 +128,9 @@ bool engine_get_set(const engine *e, int handle, engine_set *out, sleet_time now
                         .scatter = s->scatter_sum,
                         .gather = s->gather_sum};
     carry_tell(s, &out->residual);
+    const struct drift_distance d = drift_distance(s, &env);
+    out->consensus_distance = d.consensus;
+    out->mixing = d.mixing;
     tell_strategy(s, out);
     memcpy(out->name, s->layout.name, sizeof out->name);
     for (uint32_t i = 1; i < e->view.n; i++)

@@ -214,10 +214,10 @@ class Node:
                 raise ValueError("a PING out of bounds")
             if said[0] & 128:  # a sketch of its values
                 said[0] &= 127
-                numbers = struct.unpack_from("<IIQ5fI", body, at)
-                if numbers[-1] or not all(map(math.isfinite, numbers[3:8])) or numbers[3] < 0:
+                numbers = struct.unpack_from("<IIQ9fI", body, at)
+                if numbers[-1] or not all(map(math.isfinite, numbers[3:12])) or numbers[3] < 0:
                     raise ValueError("a sketch out of bounds")
-                at += 40
+                at += 56
             if more:  # another strategy, which is not for this node: it averages by rps alone
                 since, by, version, to, _, _, before, _, _, zero = struct.unpack_from("<QQIBHHBHHH", body, at)
                 if since >> 63 or zero or not (by and version and to and before):

@@ -171,6 +171,82 @@ static void a_joiner_knows_at_once(void)
     cluster_free(c);
 }
 
+/* Of node 0 from the others, relative: what the sketches estimate. */
+static double distance(cluster *c)
+{
+    double sum = 0, norm[64] = {0};
+    for (uint32_t i = 0; i < nodes_of(c); i++)
+        for (uint64_t k = 0; k < cluster_elements(c); k++)
+            norm[i] += pow((double)cluster_values(c, i)[k], 2);
+    for (uint32_t i = 1; i < nodes_of(c); i++) {
+        double square = 0;
+        for (uint64_t k = 0; k < cluster_elements(c); k++)
+            square += pow((double)cluster_values(c, i)[k] - (double)cluster_values(c, 0)[k], 2);
+        sum += square / fmax(norm[0], norm[i]);
+    }
+    return sqrt(sum / (nodes_of(c) - 1));
+}
+
+static void round_told(cluster *c) /* and time for the PINGs about it */
+{
+    CHECK(cluster_round(c, NULL));
+    cluster_idle(c, MS(1200));
+}
+
+static void neighbours_come_together(void)
+{
+    cluster *c = set_up(8, 0.1);
+    REQUIRE(c);
+    for (int i = 0; i < 3; i++)
+        round_told(c);
+    CHECK_EQ(told(c, 0).consensus_distance, 0); /* by rps: bit for bit */
+    CHECK_EQ(order(c, 0, "one-peer", NULL), 0);
+    run_to(c, told(c, 0).strategy_from, 0);
+    sleet_rng rng = {test_seed()};
+    double peak = 0;
+    fill_grid(c, &rng);
+    for (int i = 0; i < 4; i++) {
+        round_told(c);
+        peak = fmax(peak, told(c, 0).consensus_distance);
+    }
+    CHECK(peak > 0.2);
+    CHECK(told(c, 0).mixing > 0 && told(c, 0).mixing < 0.8);
+    for (int i = 0; i < 16; i++)
+        round_told(c);
+    CHECK(distance(c) < 1e-2);
+    CHECK(told(c, 0).consensus_distance < 0.15 * peak); /* smoothed */
+    cluster_free(c);
+}
+
+/* Nothing comes of it where each node goes back to what it had. */
+static void neighbours_stay_apart(void)
+{
+    static float had[8][20 * 288 + 100];
+    cluster *c = set_up(8, 0);
+    sleet_rng rng = {test_seed()};
+    REQUIRE(c);
+    CHECK_EQ(order(c, 0, "one-peer", NULL), 0);
+    run_to(c, told(c, 0).strategy_from, 0);
+    fill_grid(c, &rng);
+    for (uint32_t k = 0; k < 8; k++)
+        memcpy(had[k], cluster_values(c, k), sizeof had[k]);
+    double early = 0;
+    for (int i = 0; i < 24; i++) {
+        for (uint32_t k = 0; k < 8; k++)
+            memcpy(cluster_values(c, k), had[k], sizeof had[k]);
+        round_told(c);
+        early = i == 11 ? told(c, 0).consensus_distance : early;
+    }
+    CHECK_NEAR(told(c, 0).consensus_distance / early, 1, 0.35);
+    CHECK_NEAR(told(c, 0).consensus_distance / distance(c), 1, 0.35);
+    CHECK_NEAR(told(c, 0).mixing, sqrt(3.0 / 7), 0.15); /* a half of the squares, of two others a quarter or of one nothing */
+    engine_peer peers[8];
+    uint32_t n = engine_get_peers(sim_engine(cluster_sim(c), 0), peers, 8, sim_now(cluster_sim(c)));
+    for (uint32_t k = 0; k < n; k++)
+        CHECK(peers[k].drift < 0); /* which is no fault of theirs */
+    cluster_free(c);
+}
+
 static void what_cannot_be_is_refused(void)
 {
     struct sim_config config = {.nodes = 2, .seed = test_seed(), .link = CLEAN_LINK, .kind = {.payload = SLEET_GRADIENT}};
@@ -194,6 +270,8 @@ TEST_SUITE(switch) = {
     TEST(two_operators_at_once),
     TEST(who_was_cut_off_hears_of_it),
     TEST(a_joiner_knows_at_once),
+    TEST(neighbours_come_together),
+    TEST(neighbours_stay_apart),
     TEST(what_cannot_be_is_refused),
     TEST_END,
 };

@@ -87,7 +87,7 @@ static size_t sample(int type, uint8_t *out)
     case WIRE_PING:
         f.ping = (struct wire_ping){.time = 1, .echo = 2, .hold = 3, .request = true, .n = 2};
         f.ping.sets[0] = (struct wire_ping_set){4, PING_ATTACHED | PING_ESTABLISHED | PING_SKETCH, 1u << 31, 77, 0, 0, 3,
-                                                {9, 8, 7, 2.5f, {1, -2, 0, 4}}, {.version = 0}};
+                                                {9, 8, 7, 2.5f, {1, -2, 0, 4}, {0, 1, 2, -3}}, {.version = 0}};
         f.ping.sets[1] = (struct wire_ping_set){.hash = 5, .flags = PING_DIFFERS,
                                                 .change = {1u << 31, 11, 3, {1, {2, 3}}, {4, {0, 5}}}};
         break;
@@ -113,7 +113,7 @@ static size_t sample(int type, uint8_t *out)
     return encode(type, &f, out, FRAME_CAP);
 }
 
-static const size_t sample_bytes[] = {0, 88, 88, 20 + 3 + 16 + 19, 18 + 19, 20 + 96 + 40 + 32, 52, 70, 8,
+static const size_t sample_bytes[] = {0, 88, 88, 20 + 3 + 16 + 19, 18 + 19, 20 + 96 + 56 + 32, 52, 70, 8,
                                       12 + 51, 4};
 
 static void every_frame_round_trips(void)
@@ -188,18 +188,19 @@ static const struct bound {
     {WIRE_PING, 18, 1, 1, false},      {WIRE_PING, 19, 1, 1, false},
     {WIRE_PING, 24, 1, 255, true},     {WIRE_PING, 24, 1, 127, false},
     {WIRE_PING, 24, 1, 129, false},    {WIRE_PING, 25, 1, 1, false},
-    {WIRE_PING, 27, 1, 1, false},      {WIRE_PING, 124, 1, 1, false},
-    {WIRE_PING, 132, 1, 1, false},     {WIRE_PING, 140, 1, 1, false},
-    {WIRE_PING, 148, 1, 1, false},     {WIRE_PING, 84, 4, 0, true},
+    {WIRE_PING, 27, 1, 1, false},      {WIRE_PING, 140, 1, 1, false},
+    {WIRE_PING, 148, 1, 1, false},     {WIRE_PING, 156, 1, 1, false},
+    {WIRE_PING, 164, 1, 1, false},     {WIRE_PING, 84, 4, 0, true},
     {WIRE_PING, 84, 4, 0x7fc00000, false}, {WIRE_PING, 84, 4, 0xbf800000, false},
     {WIRE_PING, 88, 4, 0xff800000, false}, {WIRE_PING, 100, 4, 0x7fc00000, false},
-    {WIRE_PING, 104, 1, 1, false},     {WIRE_PING, 112, 1, 136, false},
-    {WIRE_PING, 113, 1, 0, false},     {WIRE_PING, 113, 1, 3, false},
-    {WIRE_PING, 114, 1, 1, false},     {WIRE_PING, 163, 1, 128, false},
-    {WIRE_PING, 164, 8, 0, false},     {WIRE_PING, 172, 4, 0, false},
-    {WIRE_PING, 172, 4, UINT32_MAX, true}, {WIRE_PING, 176, 1, 0, false},
-    {WIRE_PING, 176, 1, 255, true},    {WIRE_PING, 181, 1, 0, false},
-    {WIRE_PING, 186, 1, 1, false},     {WIRE_PING, 187, 1, 1, false},
+    {WIRE_PING, 104, 4, 0x7fc00000, false}, {WIRE_PING, 116, 4, 0xff800000, false},
+    {WIRE_PING, 120, 1, 1, false},     {WIRE_PING, 128, 1, 136, false},
+    {WIRE_PING, 129, 1, 0, false},     {WIRE_PING, 129, 1, 3, false},
+    {WIRE_PING, 130, 1, 1, false},     {WIRE_PING, 179, 1, 128, false},
+    {WIRE_PING, 180, 8, 0, false},     {WIRE_PING, 188, 4, 0, false},
+    {WIRE_PING, 188, 4, UINT32_MAX, true}, {WIRE_PING, 192, 1, 0, false},
+    {WIRE_PING, 192, 1, 255, true},    {WIRE_PING, 197, 1, 0, false},
+    {WIRE_PING, 202, 1, 1, false},     {WIRE_PING, 203, 1, 1, false},
     {WIRE_SCHEMA, 4, 2, 0, false},     {WIRE_SCHEMA, 4, 2, 4, false},
     {WIRE_SCHEMA, 4, 2, 1024, true},   {WIRE_SCHEMA, 4, 2, 1025, false},
     {WIRE_SCHEMA, 6, 2, 4, false},     {WIRE_SCHEMA, 6, 2, 0, true},

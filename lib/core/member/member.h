@@ -44,6 +44,8 @@ struct member_set {
     uint32_t drift_off;     /* so many in a row were too far from ours */
     uint64_t drift_alarms;
     float drift;            /* how far, see round/drift.h */
+    uint32_t apart_round;   /* of the newest sketch that was compared, whether or not values ought to be equal; 0: none */
+    float apart, apart_before; /* squares of how far its values were from ours behind a round and before it, smoothed */
     uint64_t cut_round;     /* in which an owner here stopped waiting for it; 0: it has come since */
     sleet_time cut_since;   /* when that wait began */
     uint64_t vain_round;    /* `round` when an owner here waited longer for it in vain, 0: never */

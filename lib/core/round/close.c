@@ -283,7 +283,7 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
     }
     late_own(s, r);
     witness_choose(r, e);
-    if (error == SLEET_OK && !joins && !r->withheld && !r->behind && !r->edges)
+    if (error == SLEET_OK && !joins && !r->withheld && !r->behind)
         drift_note(s, r);
     set_report(s, error, &p);
     if (error == SLEET_OK)

@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "round/round.h"
 #include <math.h>
+#include <string.h>
 #include <xxhash.h>
 
 #define PHI UINT64_C(0x9e3779b97f4a7c15)
@@ -38,44 +39,67 @@ static uint32_t sampled(const struct layout *l, const struct round *r, uint64_t 
     return f;
 }
 
-static void add(const struct layout *l, const struct round *r, uint32_t fragment, struct wire_sketch *k,
-                double sums[static WIRE_PROJECTIONS + 1])
+struct sums {
+    double projection[WIRE_PROJECTIONS], squares;
+    uint64_t digest;
+};
+
+static void add(const struct layout *l, uint64_t round, uint32_t fragment, const void *const *values, struct sums *sums)
 {
     uint32_t tensor, n;
     uint64_t offset, signs = 0;
-    sleet_rng rng = {mix64(r->number * PHI) ^ fragment};
+    sleet_rng rng = {mix64(round * PHI) ^ fragment};
     layout_locate(l, fragment, &tensor, &offset, &n);
-    const float *x = (const float *)r->result[tensor] + offset;
-    k->digest += XXH3_64bits_withSeed(x, n * sizeof *x, fragment);
+    const float *x = (const float *)values[tensor] + offset;
+    sums->digest += XXH3_64bits_withSeed(x, n * sizeof *x, fragment);
     for (uint32_t i = 0; i < n; i++) {
         double v = (double)x[i];
         if (i % (64 / WIRE_PROJECTIONS) == 0)
             signs = rng_next(&rng);
         for (uint32_t p = 0; p < WIRE_PROJECTIONS; p++, signs >>= 1)
-            sums[p] += signs & 1 ? v : -v;
-        sums[WIRE_PROJECTIONS] += v * v;
+            sums->projection[p] += signs & 1 ? v : -v;
+        sums->squares += v * v;
     }
+}
+
+/* False: there is nothing to compare, or it is not finite. */
+static bool sketch(const struct layout *l, const struct round *r, const void *const *values,
+                   float out[static WIRE_PROJECTIONS], struct sums *sums)
+{
+    uint64_t all = 0;
+    for (uint32_t t = 0; t < l->n; t++)
+        all += compared(l, t) ? l->tensors[t].fragments : 0;
+    *sums = (struct sums){.squares = 0};
+    if (!all || l->kind.exchange == SLEET_REDUCE_SCATTER)
+        return false;
+    for (uint64_t i = 0; i < DRIFT_SAMPLE; i++)
+        add(l, r->number, sampled(l, r, mix64(r->number * PHI + i) % all, all), values, sums);
+    bool finite = isfinite((float)sqrt(sums->squares)) != 0;
+    for (uint32_t p = 0; p < WIRE_PROJECTIONS; p++) {
+        out[p] = (float)sums->projection[p];
+        finite &= isfinite(out[p]) != 0;
+    }
+    return finite;
+}
+
+void drift_begin(const struct set *s, struct round *r)
+{
+    struct sums sums;
+    if (!sketch(&s->layout, r, r->send, r->before, &sums))
+        memset(r->before, 0, sizeof r->before);
 }
 
 void drift_note(struct set *s, const struct round *r)
 {
     struct wire_sketch k = {.round = (uint32_t)r->number, .group = r->group.hash};
-    double sums[WIRE_PROJECTIONS + 1] = {0};
-    uint64_t all = 0;
-    for (uint32_t t = 0; t < s->layout.n; t++)
-        all += compared(&s->layout, t) ? s->layout.tensors[t].fragments : 0;
-    if (!all || s->layout.kind.exchange == SLEET_REDUCE_SCATTER)
+    struct sums sums;
+    if (!sketch(&s->layout, r, (const void *const *)r->result, k.projection, &sums))
         return;
-    for (uint64_t i = 0; i < DRIFT_SAMPLE; i++)
-        add(&s->layout, r, sampled(&s->layout, r, mix64(r->number * PHI + i) % all, all), &k, sums);
-    k.norm = (float)sqrt(sums[WIRE_PROJECTIONS]);
-    bool finite = isfinite(k.norm) != 0;
-    for (uint32_t p = 0; p < WIRE_PROJECTIONS; p++) {
-        k.projection[p] = (float)sums[p];
-        finite &= isfinite(k.projection[p]) != 0;
-    }
-    if (finite)
-        s->drift.own[s->drift.n++ % DRIFT_ROUNDS] = k;
+    k.norm = (float)sqrt(sums.squares);
+    k.digest = sums.digest;
+    memcpy(k.before, r->before, sizeof k.before);
+    s->drift.differs[s->drift.n % DRIFT_ROUNDS] = r->edges != NULL;
+    s->drift.own[s->drift.n++ % DRIFT_ROUNDS] = k;
 }
 
 /* Not the newest: that round is not over yet at some of the others. */
@@ -84,16 +108,47 @@ const struct wire_sketch *drift_told(const struct set *s)
     return s->drift.n < 2 ? NULL : &s->drift.own[(s->drift.n - 2) % DRIFT_ROUNDS];
 }
 
+static double square(const float a[static WIRE_PROJECTIONS], const float b[static WIRE_PROJECTIONS], double norm)
+{
+    double sum = 0;
+    for (uint32_t p = 0; p < WIRE_PROJECTIONS && norm > 0; p++)
+        sum += pow(((double)a[p] - (double)b[p]) / norm, 2);
+    return sum / WIRE_PROJECTIONS;
+}
+
+static double larger_norm(const struct wire_sketch *a, const struct wire_sketch *b)
+{
+    return (double)(a->norm > b->norm ? a->norm : b->norm);
+}
+
 double drift_between(const struct wire_sketch *a, const struct wire_sketch *b)
 {
-    double sum = 0, norm = (double)(a->norm > b->norm ? a->norm : b->norm);
-    if (a->digest == b->digest || norm <= 0)
-        return 0;
-    for (uint32_t p = 0; p < WIRE_PROJECTIONS; p++) {
-        double d = ((double)a->projection[p] - (double)b->projection[p]) / norm;
-        sum += d * d;
+    return a->digest == b->digest ? 0 : sqrt(square(a->projection, b->projection, larger_norm(a, b)));
+}
+
+/* Squares, smoothed. */
+static void note_distance(struct member_set *ms, const struct wire_sketch *own, const struct wire_sketch *k)
+{
+    double after = pow(drift_between(own, k), 2), before = square(own->before, k->before, larger_norm(own, k));
+    float share = ms->apart_round ? 1.0f / DRIFT_SMOOTH : 1;
+    ms->apart += share * ((float)after - ms->apart);
+    ms->apart_before += share * ((float)before - ms->apart_before);
+    ms->apart_round = k->round;
+}
+
+struct drift_distance drift_distance(const struct set *s, const struct env *e)
+{
+    double after = 0, before = 0;
+    uint32_t n = 0;
+    for (uint32_t i = 1; i < e->view->n; i++) {
+        const struct member_set *ms = &e->members[i].sets[s->handle];
+        if (!e->members[i].used || !e->members[i].alive || !ms->attached || !ms->apart_round)
+            continue;
+        after += (double)ms->apart;
+        before += (double)ms->apart_before;
+        n++;
     }
-    return sqrt(sum / WIRE_PROJECTIONS);
+    return (struct drift_distance){.consensus = n ? sqrt(after / n) : -1, .mixing = before > 0 ? sqrt(after / before) : -1};
 }
 
 /* Of three or more, the odd one is who differs from most. */
@@ -125,9 +180,13 @@ static void alarm(struct set *s, const struct env *e, struct member *m)
 void drift_recv(struct set *s, const struct env *e, struct member *m, const struct wire_sketch *k)
 {
     struct member_set *ms = &m->sets[s->handle];
-    for (uint32_t i = 0; i < DRIFT_ROUNDS && ms->drift_round != k->round; i++) {
+    for (uint32_t i = 0; i < DRIFT_ROUNDS && ms->apart_round != k->round; i++) {
         const struct wire_sketch *own = &s->drift.own[i];
-        if (own->round != k->round || own->group != k->group)
+        if (own->round != k->round)
+            continue;
+        note_distance(ms, own, k);
+        ms->drift_round = 0;
+        if (own->group != k->group || s->drift.differs[i])
             continue;
         ms->drift = (float)drift_between(own, k);
         ms->drift_round = k->round;

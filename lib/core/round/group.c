@@ -30,7 +30,8 @@ bool set_takes_part_lately(const struct set *s, const struct env *e, const struc
                            uint64_t number)
 {
     const struct member_set *ms = &m->sets[s->handle];
-    if ((has_cells(e) || s->layout.kind.strategy != SLEET_RPS) && ms->round_as_of < number)
+    bool parts = switch_kind_at(&s->layout, &s->switching, number).strategy != SLEET_RPS;
+    if ((has_cells(e) || parts) && ms->round_as_of < number)
         number = ms->round_as_of;
     return ms->round + e->config->absent_rounds >= number;
 }

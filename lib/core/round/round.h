@@ -120,6 +120,7 @@ struct round {
     bool joined, closing, closed, exact, contributes;
     bool mixed; /* members pinned different groups */
     uint8_t witness, witness_to; /* 1 + rank of an owner, and who is told its digest; 0: nobody */
+    float before[WIRE_PROJECTIONS]; /* of the sketch, see drift.h */
     bool withheld; /* the result is not to be used: own values instead */
     bool behind;   /* a step that others may take is missing */
     bool judged, collected, little; /* see close.c */
@@ -496,8 +497,12 @@ uint64_t clip_bytes_bound(const struct layout *);
 uint64_t clip_round_bytes_bound(const struct layout *, uint32_t members);
 
 /* ---- drift.c */
+/* The round is joined: sketch the values that the node comes with. */
+void drift_begin(const struct set *, struct round *);
 /* The round is over and its result still at hand: keep a sketch of it. */
 void drift_note(struct set *, const struct round *);
+/* How far the others' values are from the node's, see drift.h. */
+struct drift_distance drift_distance(const struct set *, const struct env *);
 /* The one to tell, NULL: none yet. */
 const struct wire_sketch *drift_told(const struct set *);
 /* What a member has told. */

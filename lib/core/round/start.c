@@ -122,6 +122,7 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
     r->least_coverage = o->least_coverage > 0 ? o->least_coverage : quorum_leaves_out(s) ? 0 : 0.5;
     e->members[0].sets[s->handle].gave = (float)r->weight;
     links_choose(r, e, o);
+    drift_begin(s, r);
     carry_begin(s, r);
     r->exact |= o->exact != 0;
     r->quiet_until = (sleet_time){0};

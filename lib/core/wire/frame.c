@@ -80,6 +80,8 @@ static void put_sketch(byte_writer *w, const struct wire_sketch *k)
     put_f32(w, k->norm);
     for (unsigned i = 0; i < WIRE_PROJECTIONS; i++)
         put_f32(w, k->projection[i]);
+    for (unsigned i = 0; i < WIRE_PROJECTIONS; i++)
+        put_f32(w, k->before[i]);
     put_zeros(w, 4);
 }
 
@@ -93,6 +95,10 @@ static bool get_sketch(byte_reader *r, struct wire_sketch *k)
     for (unsigned i = 0; i < WIRE_PROJECTIONS; i++) {
         k->projection[i] = get_f32(r);
         finite &= isfinite(k->projection[i]) != 0;
+    }
+    for (unsigned i = 0; i < WIRE_PROJECTIONS; i++) {
+        k->before[i] = get_f32(r);
+        finite &= isfinite(k->before[i]) != 0;
     }
     get_zeros(r, 4);
     return finite;

@@ -76,13 +76,14 @@ enum {
 };
 
 #define WIRE_PROJECTIONS 4
-#define WIRE_SKETCH_BYTES 40
+#define WIRE_SKETCH_BYTES 56
 
 /* Of a sample of what ought to be the same on all nodes; round/drift.h. */
 struct wire_sketch {
     uint32_t round, group; /* low half of its number; the group's hash */
     uint64_t digest;
     float norm, projection[WIRE_PROJECTIONS];
+    float before[WIRE_PROJECTIONS]; /* of the values that the node came into the round with */
 };
 
 struct wire_strategy {
