@@ -144,6 +144,7 @@ const char *learner_open(struct learner *l, const struct train_options *o,
     l->steps_per_epoch = data->count[DATA_TRAIN] / ((uint64_t)nodes * o->batch);
     if (l->steps_per_epoch == 0)
         l->steps_per_epoch = 1;
+    l->optimizer.begin = o->partition * l->steps_per_epoch;
     l->optimizer.steps = o->epochs ? o->epochs * l->steps_per_epoch : o->steps;
     if (l->input && l->target && l->gradient)
         return NULL;

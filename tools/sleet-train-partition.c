@@ -57,6 +57,8 @@ float *parts_learn(struct train_node *n, uint32_t shard, struct train_parts *out
     *why = "out of memory";
     values = calloc(l.elements, sizeof *values);
     given = malloc(partition_merged(&whole, out->all) * sizeof *given);
+    l.optimizer.begin = 0;
+    l.optimizer.steps = out->steps;
     if (values && given) {
         partition_cut(&whole, out->all, shard, n->values, values);
         out->loss = learn(&l, n, out->steps, values);

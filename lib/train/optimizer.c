@@ -52,11 +52,13 @@ double optimizer_rate(const struct optimizer *o, uint64_t step)
     bool falls = o->schedule != SCHEDULE_CONSTANT;
     if (falls && step >= o->steps)
         return 0;
-    if (step < o->warm_up)
-        return o->rate * (double)(step + 1) / (double)(o->warm_up + 1);
+    uint64_t peak = o->begin + o->warm_up;
+    step = step < o->begin ? o->begin : step;
+    if (step < peak)
+        return o->rate * (double)(step - o->begin + 1) / (double)(o->warm_up + 1);
     if (!falls)
         return o->rate;
-    double part = (double)(step - o->warm_up) / (double)(o->steps - o->warm_up);
+    double part = (double)(step - peak) / (double)(o->steps - peak);
     if (o->schedule == SCHEDULE_LINEAR)
         return o->rate * (1 - part);
     return o->rate * 0.5 * (1 + cos(3.14159265358979323846 * part));

@@ -38,7 +38,8 @@ struct optimizer {
     double weight_decay; /* sgd, nesterov: times the parameter, added to the gradient; others: decoupled */
     double clip_norm;    /* a gradient longer than this is shortened to it; 0: none is */
     enum schedule schedule;
-    uint64_t warm_up; /* steps in which the rate rises linearly to its peak */
+    uint64_t begin;   /* step at which the schedule does; before it the rate is at its first */
+    uint64_t warm_up; /* steps from there in which the rate rises linearly to its peak */
     uint64_t steps;   /* in all; from there on the rate is 0 */
 };
 

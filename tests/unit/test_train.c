@@ -178,6 +178,12 @@ static void rate_rises_then_falls_to_zero(void)
             CHECK(optimizer_rate(&s, i + 1) < optimizer_rate(&s, i));
         CHECK(optimizer_rate(&s, 99) < 0.02);
         CHECK_NEAR(optimizer_rate(&s, 1000), 0, 0);
+        struct optimizer late = s; /* the same, from step 50 on */
+        late.begin = 50;
+        late.steps = 150;
+        for (uint64_t i = 0; i < 100; i++)
+            CHECK_NEAR(optimizer_rate(&late, 50 + i), optimizer_rate(&s, i), 1e-12);
+        CHECK_NEAR(optimizer_rate(&late, 7), optimizer_rate(&s, 0), 0);
     }
 }
 
