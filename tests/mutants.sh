@@ -59,6 +59,7 @@ names=(
     "results of rounds that pass meanwhile are not asked for"
     "what a node hands over ahead of all others is lost"
     "with a quorum nobody is ever waited for"
+    "parameters of a node that skipped rounds count as others do"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -142,6 +143,7 @@ fault() { # NUMBER
     36) plant lib/core/round/set.c '    late_follow(s, e, now);' '' ;;
     37) plant lib/core/round/start.c 'carry_keep(s, s->pending.residual, f, weight, s->pending.send)' '(void)weight' ;;
     38) plant $quorum 'return quorum_leaves_out(s) && r->number' 'return false && r->number' ;;
+    39) plant lib/core/round/late.c 'return old ? r->weight * LATE_WEIGHT : r->weight;' 'return (void)old, r->weight;' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }

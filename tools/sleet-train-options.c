@@ -67,7 +67,7 @@
     X(O_SITES, "sites", "K[,M[,D]]", "simulation: K sites of nodes, 100 Mbit/s inside, links of M Mbit/s and D ms between them (M 2, D 40)") \
     X(O_NO_REPAIR, "no-repair", NULL, "simulation: do not repair lost results")             \
     X(O_CLIP, "clip", "C", "simulation: bound what lies C times further off than usual (0: no)") \
-    X(O_STRAGGLE, "straggle", "F", "simulation: each node at its own pace, of each round's steps one takes F times --step-time (0.02)") \
+    X(O_STRAGGLE, "straggle", "F", "simulation: each node at its own pace, of each round's steps one takes F times --step-time (0.02); uniform: each 0 to 10 times") \
     X(O_LIE, "lie", "X", "simulation: the last node sends its values times X (1)")          \
     X(O_CHECKPOINT, "checkpoint", "FILE", "keep the run's state in FILE, one a node")       \
     X(O_CHECKPOINT_EVERY, "checkpoint-every", "STEPS", "how often (once an epoch)")         \
@@ -312,7 +312,10 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_DEADLINE: return real(v, 0.001, 3600, &o->deadline);
     case O_QUORUM: return quorum_of(v, &o->quorum);
     case O_MAX_ASYNC: return whole32(v, 1, UINT32_MAX, &o->max_async);
-    case O_STRAGGLE: return real(v, 1, 1e6, &o->straggle);
+    case O_STRAGGLE:
+        o->uneven = strcmp(v, "uniform") == 0;
+        o->straggle = 10;
+        return o->uneven || real(v, 1, 1e6, &o->straggle);
     case O_SIM: return whole32(v, 1, NODES_MAX, &o->sim);
     case O_LOSS: return real(v, 0, 0.99, &o->loss);
     case O_BURST: return real(v, 1, 1e6, &o->burst);

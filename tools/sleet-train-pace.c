@@ -21,13 +21,15 @@ static void begin(sim *s, void *arg)
     p->failed |= cluster_start(p->cluster, r->node, &options) != SLEET_OK;
 }
 
-/* Of the nodes' steps towards the same round one takes longer, and none quite as long as another. */
+/* Of the nodes' steps towards the same round one takes longer, and none quite as long as another; or all differ. */
 static sleet_duration step_time(const struct runner *r)
 {
     const struct train_options *o = r->pace->options;
     sleet_rng of_all = {mix64(o->seed ^ mix64(r->step))}, own = {mix64(of_all.state + 1 + r->node)};
-    double s = (o->step_time > 0 ? o->step_time : STEP_TIME) * (1 + 0.1 * rng_double(&own));
-    return (sleet_duration)(1e9 * s * (rng_below(&of_all, o->sim) == r->node ? o->straggle : 1));
+    double s = o->step_time > 0 ? o->step_time : STEP_TIME, part = rng_double(&own);
+    if (o->uneven)
+        return (sleet_duration)(1e9 * s * o->straggle * part);
+    return (sleet_duration)(1e9 * s * (1 + 0.1 * part) * (rng_below(&of_all, o->sim) == r->node ? o->straggle : 1));
 }
 
 static void go_on(struct runner *r)

@@ -5,8 +5,6 @@
 #include "sleet-train.h"
 #include "sim/cluster.h"
 
-#define STEP_TIME 0.02 /* s, where --step-time is not given */
-
 struct pace {
     const struct train_options *options;
     cluster *cluster;

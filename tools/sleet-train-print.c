@@ -92,7 +92,9 @@ void train_print_settings(const struct train_print *p, const struct train_option
         fprintf(to, ", quorum majority");
     else if (o->quorum)
         fprintf(to, ", quorum %u", o->quorum);
-    if (o->straggle > 0)
+    if (o->uneven)
+        fprintf(to, ", steps of 0 to %g ms", 1e3 * o->straggle * (o->step_time > 0 ? o->step_time : STEP_TIME));
+    else if (o->straggle > 0)
         fprintf(to, ", a straggler's step %g times as long", o->straggle);
     if (o->sim)
         fprintf(to, ", simulated loss %g%s%s", o->loss, o->burst > 0 ? " in bursts" : "",

@@ -51,6 +51,8 @@ enum ef {
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
+#define STEP_TIME 0.02 /* s, virtual, where --step-time is not given */
+
 struct train_options {
     const char *data;    /* folder; NULL: the usual one */
     const struct data_kind *data_kind;
@@ -98,6 +100,7 @@ struct train_options {
     bool no_repair;    /* the simulation's engines do not repair */
     double clip;       /* likewise, see engine_config */
     double straggle;   /* nodes go at their own pace, and one's step takes so many times as long; 0: in lock step */
+    bool uneven;       /* with it: all steps take up to so many times as long, evenly spread */
     double lie;        /* the last simulated node sends so many times its values; 1: honest */
     const char *checkpoint;    /* file; NULL: none */
     uint32_t checkpoint_every; /* steps; 0: once an epoch */

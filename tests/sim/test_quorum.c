@@ -11,6 +11,7 @@
 #define TENSORS 64 /* a fragment each */
 #define ELEMENTS 16
 #define ALL (TENSORS * ELEMENTS)
+#define STATE (SLEET_REFRESH_ROUNDS * RUN_FRAGMENTS * FRAGMENT_ELEMENTS) /* in place of the last: a run is due in each round */
 #define ROUNDS_MAX 4096
 #define LAN ((struct sim_link){.delay = US(200), .jitter = US(50)})
 
@@ -21,6 +22,7 @@ struct loop {
     sleet_rng rng;
     enum pace pace;
     sleet_round_options options;
+    bool with_state;
     bool over; /* nobody begins another step */
     float gradient;
     uint64_t steps, last, until; /* gradients handed over; newest round; the one to reach */
@@ -31,6 +33,8 @@ struct loop {
     double fresh[ROUNDS_MAX];    /* contributors of a round, by number */
     uint64_t newest[NODES];      /* round a node was in, */
     uint64_t in[NODES];          /* and in which it left nothing behind: all of it was in a commit */
+    bool old[NODES];             /* it has skipped rounds before the one it is in: its state is 0, else 1 */
+    double state;                /* the least of the others in results */
     uint64_t left_out;           /* rounds between two of those, at most */
     struct trainer {
         struct loop *loop;
@@ -56,6 +60,9 @@ static void hand_over(sim *s, void *arg)
         return;
     for (uint32_t k = 0; k < ALL; k++)
         cluster_values(loop->c, t->node)[k] = loop->gradient;
+    loop->old[t->node] = loop->newest[t->node] + 1 < loop->last;
+    for (uint64_t k = ALL - ELEMENTS; loop->with_state && k < cluster_elements(loop->c); k++)
+        cluster_values(loop->c, t->node)[k] = loop->old[t->node] ? 0 : 1;
     loop->steps += loop->gradient > 0;
     if (time_is_never(loop->first) && loop->newest[t->node] == loop->last)
         loop->first = sim_now(s);
@@ -90,6 +97,8 @@ static void reported(cluster *c, uint32_t node, void *arg)
     const sleet_report *r = &cluster_report(c, node)->report;
     CHECK_EQ(cluster_report(c, node)->error, SLEET_OK);
     add(loop, node);
+    for (uint64_t k = ALL - ELEMENTS; loop->with_state && !loop->old[node] && k < cluster_elements(c); k++)
+        loop->state = fmin(loop->state, (double)cluster_values(c, node)[k]);
     loop->cut += (r->flags & SLEET_DEADLINE) != 0;
     if (r->round) {
         loop->newest[node] = r->round;
@@ -115,7 +124,7 @@ static struct loop *begin_with(bool state, enum pace pace, uint32_t quorum, uint
     uint64_t counts[TENSORS];
     struct loop *loop = calloc(1, sizeof *loop);
     for (uint32_t t = 0; t < TENSORS; t++)
-        counts[t] = ELEMENTS;
+        counts[t] = state && t == TENSORS - 1 ? STATE : ELEMENTS;
     if (loop)
         loop->c = ready_cluster(&config, counts, TENSORS);
     if (!loop || !loop->c) {
@@ -125,6 +134,7 @@ static struct loop *begin_with(bool state, enum pace pace, uint32_t quorum, uint
     loop->rng.state = test_seed();
     loop->pace = pace;
     loop->gradient = 1;
+    loop->with_state = state;
     loop->first = TIME_NEVER;
     loop->options = (sleet_round_options){.quorum = quorum, .max_async = max_async};
     for (uint32_t i = 0; i < NODES; i++) {
@@ -287,6 +297,18 @@ static uint32_t initiator(const struct loop *loop, uint64_t round)
     return node;
 }
 
+/* Parameters of a node that skipped rounds lack what those added: they must not pull the others back. */
+static void old_state_counts_for_nothing(void)
+{
+    struct loop *loop = begin_with(true, ROTATING, SLEET_QUORUM_MAJORITY, 1000);
+    REQUIRE(loop);
+    loop->state = 1;
+    run_on(loop, 60);
+    tell("state of 1, beside an old one of 0: %.6f\n", loop->state);
+    CHECK(loop->state > 0.999);
+    finish(loop);
+}
+
 /* Where there are no owners there is nobody to keep one. */
 static void neighbours_have_no_quorum(void)
 {
@@ -337,6 +359,7 @@ TEST_SUITE(quorum) = {
     TEST(how_many_contribute),
     TEST(nothing_is_thrown_away),
     TEST(nobody_is_left_out_for_long),
+    TEST(old_state_counts_for_nothing),
     TEST(neighbours_have_no_quorum),
     TEST(the_next_one_starts_in_its_place),
     TEST_END,

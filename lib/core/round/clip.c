@@ -85,7 +85,8 @@ bool clip_suspects(struct set *s, struct round *r, const struct env *e, uint32_t
     struct owner_side *o = &r->own;
     uint32_t fragment = owner_fragment(r, number), tensor, len;
     uint64_t offset;
-    r->lane[rank].weight = weight;
+    if (weight > r->lane[rank].weight) /* state may count for less, see late_weight() */
+        r->lane[rank].weight = weight;
     if (e->config->clip <= 0)
         return false;
     float change = change_of(s, fragment, x, n), *by_rank = changes(r, number);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #define FOLLOW_MAX 64 /* rounds for a trainer that does not come */
+#define LATE_WEIGHT 0x1p-20
 
 void late_drop(struct late *l)
 {
@@ -88,6 +89,26 @@ void late_skip(struct set *s, const struct env *e, uint64_t next, sleet_time now
         }
         late_own(s, r);
     }
+}
+
+/* A tensor of state beside one that is added to it. */
+static bool is_beside(const struct set *s, uint32_t tensor)
+{
+    return kind_additive(&s->layout.kind) && !layout_additive(&s->layout, tensor);
+}
+
+bool late_tells_weight(const struct set *s, uint32_t fragment)
+{
+    uint32_t tensor, n;
+    uint64_t offset;
+    layout_locate(&s->layout, fragment, &tensor, &offset, &n);
+    return !is_beside(s, tensor);
+}
+
+double late_weight(const struct set *s, const struct round *r, uint32_t tensor)
+{
+    bool old = r->skipped && is_beside(s, tensor);
+    return old ? r->weight * LATE_WEIGHT : r->weight;
 }
 
 void late_follow(struct set *s, const struct env *e, sleet_time now)

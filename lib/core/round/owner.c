@@ -178,7 +178,8 @@ enum fate owner_recv(struct set *s, struct round *r, const struct env *e, uint32
     }
     if (!sums_of(r, number))
         return FATE_STALE;
-    e->members[r->group.members[rank].slot].sets[s->handle].gave = d->weight;
+    if (late_tells_weight(s, fragment))
+        e->members[r->group.members[rank].slot].sets[s->handle].gave = d->weight;
     if (!clip_suspects(s, r, e, number, rank, x, n, d->weight))
         owner_add(s, r, e, number, rank, x, d->weight, n);
     o->mask[number] |= BIT(rank);

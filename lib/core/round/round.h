@@ -577,6 +577,11 @@ void late_note_hole(const struct set *, struct round *, uint32_t fragment);
 void late_skip(struct set *, const struct env *, uint64_t next, sleet_time now);
 /* The trainer computes: so with the rounds that it will not join any more. */
 void late_follow(struct set *, const struct env *, sleet_time now);
+/* How much the node's values of a tensor count: next to nothing where they are parameters, to which it has yet to add
+ * what it skipped. */
+double late_weight(const struct set *, const struct round *, uint32_t tensor);
+/* Does the weight of a contribution to the fragment say what its node's is? */
+bool late_tells_weight(const struct set *, uint32_t fragment);
 /* The newest round of which the node has joined or skipped all. */
 uint64_t late_known(const struct set *);
 /* Is the member still to be asked for commits of the closed round, and for which? */

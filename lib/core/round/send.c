@@ -155,7 +155,7 @@ static size_t scatter_datagram(const struct packing *p, struct set *s, struct ro
 {
     struct lane *l = &r->lane[rank];
     struct wire_data d = {.phase = phase,
-                          .weight = (float)r->weight,
+                          .weight = (float)late_weight(s, r, p->tensor),
                           .time = (uint32_t)(now.ns / 1000),
                           .remaining = l->share - l->scatter_pos,
                           .sender_round = (uint32_t)s->own_round};

@@ -99,7 +99,8 @@ void sums_add_own(struct set *s, struct round *r, const struct env *e, uint32_t 
     }
     if (!sums_of(r, number))
         return;
-    clip_suspects(s, r, e, number, (uint32_t)r->self, x, n, (float)r->weight);
-    owner_add(s, r, e, number, (uint32_t)r->self, x, r->weight, n);
+    double weight = late_weight(s, r, tensor);
+    clip_suspects(s, r, e, number, (uint32_t)r->self, x, n, (float)weight);
+    owner_add(s, r, e, number, (uint32_t)r->self, x, weight, n);
     r->own.mask[number] |= BIT(r->self);
 }
