@@ -66,7 +66,7 @@ static cluster *open_job(const struct sim_config *config, uint64_t count)
     if (!c)
         return NULL;
     cluster_idle(c, SEC(4));
-    for (int i = 0; i < 8 && (i == 0 || !joined(c)); i++) {
+    for (int i = 0; i < 30 && (i == 0 || !joined(c)); i++) {
         cluster_round(c, NULL);
         cluster_idle(c, SEC(2));
     }
@@ -102,7 +102,7 @@ struct grid {
 static void moshpit_is_exact_after_a_pass(void)
 {
     static const struct grid grids[] = {
-        {16, {4, 2}, 2, 0.2}, {8, {2, 3}, 3, 0.143}, {9, {3, 2}, 2, 0.25}, {12, {4, 2}, 2, 0.23}, {4, {0}, 1, 1}};
+        {16, {4, 2}, 2, 0.2}, {8, {2, 3}, 3, 0.143}, {9, {3, 2}, 2, 0.25}, {12, {4, 2}, 2, 0.23}, {4, {0}, 1, 1}, {100, {10}, 2, 0.09}};
     for (size_t g = 0; g < sizeof grids / sizeof grids[0]; g++) {
         struct sim_config config = {.nodes = grids[g].nodes, .seed = test_seed(), .link = CLEAN_LINK,
                                     .kind = {.strategy = SLEET_MOSHPIT, .numbers = {grids[g].numbers[0], grids[g].numbers[1]}}};
@@ -274,6 +274,44 @@ static void a_reducer_that_dies_costs_its_group_its_share(void)
     cluster_free(c);
 }
 
+static void freeze_victim(sim *s, void *arg)
+{
+    (void)arg;
+    sim_freeze(s, VICTIM, true);
+}
+
+/* A member that is frozen in the middle of rounds and comes back is in the next ones, and has spoilt no average. */
+static void a_frozen_member_comes_back(void)
+{
+    struct sim_config config = {.nodes = 9, .seed = test_seed(), .link = CLEAN_LINK,
+                                .kind = {.strategy = SLEET_MOSHPIT, .numbers = {3}}};
+    cluster *c = open_job(&config, ELEMENTS);
+    REQUIRE(c);
+    double before = draw(c, test_seed()), most = 0;
+    sim *s = cluster_sim(c);
+    for (int i = 0; i < 6; i++) {
+        if (i % 3 == 0)
+            sim_at(s, time_add(sim_now(s), MS(1)), freeze_victim, NULL); /* it needs 2 to send what it has */
+        if (i % 3 == 2)
+            sim_freeze(s, VICTIM, false);
+        CHECK(cluster_round(c, NULL));
+    }
+    sim_freeze(s, VICTIM, false);
+    cluster_idle(c, SEC(4));
+    CHECK_EQ(cluster_overdue(c), 0);
+    for (uint32_t i = 0; i < 9; i++)
+        for (uint64_t k = 0; k < ELEMENTS; k++)
+            most = fmax(most, fabs((double)cluster_values(c, i)[k]));
+    CHECK(most <= 0.5); /* a mean of some of what was drawn */
+    for (int i = 0; i < 4; i++) {
+        CHECK(cluster_round(c, NULL));
+        cluster_idle(c, SEC(2));
+    }
+    CHECK(whole(c) && identical(c));
+    CHECK(spread(c) < before);
+    cluster_free(c);
+}
+
 static uint64_t sent[8];
 
 static void count_bytes(sim *s, const struct sim_datagram *d, void *arg)
@@ -352,6 +390,7 @@ TEST_SUITE(strategies) = {
     TEST(members_by_themselves_go_on),
     TEST(keeping_own_values_moves_the_mean),
     TEST(a_reducer_that_dies_costs_its_group_its_share),
+    TEST(a_frozen_member_comes_back),
     TEST(crossover_spreads_a_fault),
     TEST(a_hierarchy_sends_a_quarter_across),
     TEST_END,
