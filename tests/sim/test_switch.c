@@ -4,9 +4,19 @@
 
 static const uint64_t counts[] = {20 * 288 + 100};
 
+static uint64_t alarms; /* that replicas differ which ought to be equal */
+
+static void note(void *arg, log_level level, log_fault fault, const char *event, const log_field *fields, int n)
+{
+    (void)arg, (void)level, (void)fault, (void)fields, (void)n;
+    alarms += strcmp(event, "replicas-drift") == 0;
+}
+
 static cluster *set_up(uint32_t nodes, double loss)
 {
-    struct sim_config config = {.nodes = nodes, .seed = test_seed(), .link = {.delay = US(200), .loss = loss}};
+    struct sim_config config = {.nodes = nodes, .seed = test_seed(), .link = {.delay = US(200), .loss = loss},
+                                .log = {.emit = note}};
+    alarms = 0;
     cluster *c = ready_cluster(&config, counts, 1);
     sleet_rng rng = {test_seed()};
     if (c)
@@ -99,6 +109,28 @@ static void there_and_back_under_loss(void)
     CHECK_EQ(seen.after, 8);
     CHECK(all_told(c, 2, 6, from, "rps"));
     CHECK(apart(c) < 1e-6);
+    CHECK_EQ(cluster_overdue(c), 0);
+    cluster_free(c);
+}
+
+/* From each of the table to the next, with its usual numbers; in the end all come together again. */
+static void through_all_strategies(void)
+{
+#define WORD(name, value, text, ...) text,
+    static const char *const words[] = {SLEET_STRATEGY_MAP(WORD) "rps"};
+#undef WORD
+    cluster *c = set_up(8, 0.05);
+    REQUIRE(c);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        CHECK_EQ(order(c, (uint32_t)i % 8, words[i], NULL), 0);
+        uint64_t from = told(c, (uint32_t)i % 8).strategy_from;
+        struct seen seen = run_to(c, from + 2, from);
+        CHECK(seen.all && !seen.late);
+        CHECK(all_told(c, (uint32_t)i + 1, i % 8 + 1, from, words[i]));
+        CHECK(told(c, 0).consensus_distance >= 0);
+    }
+    CHECK(apart(c) < 1e-6);
+    CHECK_EQ(alarms, 0);
     CHECK_EQ(cluster_overdue(c), 0);
     cluster_free(c);
 }
@@ -244,6 +276,7 @@ static void neighbours_stay_apart(void)
     uint32_t n = engine_get_peers(sim_engine(cluster_sim(c), 0), peers, 8, sim_now(cluster_sim(c)));
     for (uint32_t k = 0; k < n; k++)
         CHECK(peers[k].drift < 0); /* which is no fault of theirs */
+    CHECK_EQ(alarms, 0);
     cluster_free(c);
 }
 
@@ -266,6 +299,7 @@ static void what_cannot_be_is_refused(void)
 
 TEST_SUITE(switch) = {
     TEST(there_and_back_under_loss),
+    TEST(through_all_strategies),
     TEST(it_is_told_at_once),
     TEST(two_operators_at_once),
     TEST(who_was_cut_off_hears_of_it),
