@@ -395,43 +395,6 @@ static void do_resume(const struct call *a)
     control_say(a->c, "200 resumed %u", engine_resume(d->engine, d->now));
 }
 
-/* The set of that name, or the only one where it is "-"; -1: there is none. */
-static int named_set(struct daemon *d, const char *name)
-{
-    engine_set e;
-    int found = -1, n = 0;
-    for (int i = 0; i < ENGINE_SETS_MAX; i++)
-        if (engine_get_set(d->engine, i, &e, d->now) && (strcmp(name, "-") == 0 || strcmp(name, e.name) == 0)) {
-            found = i;
-            n++;
-        }
-    return n == 1 ? found : -1;
-}
-
-static void do_strategy(const struct call *a)
-{
-    struct daemon *d = a->k->d;
-    const char *why = NULL;
-    char name[SLEET_NAME_MAX + 1];
-    if (!control_decode(name, a->argv[0])) {
-        command_fail(a->c, SLEET_EINVAL, "strategy NAME STRATEGY: bad name");
-        return;
-    }
-    int handle = named_set(d, name);
-    if (handle < 0) {
-        control_say(a->c, "404 %s", strcmp(name, "-") == 0 ? "which set? this node has none, or several" :
-                                                             "no trainer of this node has registered a set of that name");
-        return;
-    }
-    int error = engine_set_strategy(d->engine, handle, a->argv[1], &why, d->now);
-    if (error) {
-        command_fail(a->c, error, why);
-        return;
-    }
-    SAY(LOG_WARN, FAULT_NONE, "strategy-asked", F_S("strategy", a->argv[1]), F_U("pid", a->c->pid));
-    command_say_json(a, status_strategy_json(a->k, handle));
-}
-
 static void do_quit(const struct call *a)
 {
     control_say(a->c, "200 bye");
@@ -452,7 +415,7 @@ static const struct {
     {"leave", 0, 0, do_leave, ADMIN},
     {"resume", 0, 0, do_resume, ADMIN},
     {"shutdown", 0, 0, do_shutdown, ADMIN},
-    {"strategy", 2, 2, do_strategy, ADMIN},
+    {"strategy", 2, 2, strategy_do, ADMIN},
     {"order", 1, 1, orders_do_order, PLAIN},
     {"orders", 0, 0, orders_do_show, REPORT},
     {"quit", 0, 0, do_quit, PLAIN},

@@ -28,6 +28,9 @@ void orders_do_show(const struct call *);
 /* An EVENT_JOB_KEY or EVENT_EVICTED. */
 void orders_event(struct control *, const engine_event *);
 
+/* ---- strategy.c */
+void strategy_do(const struct call *);
+
 /* ---- state.c: publish, fetch, blobs */
 void state_do_attach(const struct call *);
 void state_do_reserve(const struct call *);

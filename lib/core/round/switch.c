@@ -79,7 +79,9 @@ int set_switch(struct set *s, const struct env *e, const char *word, const char 
     struct set_kind kind = s->layout.kind;
     const struct wire_switch *last = &s->switching.newest;
     if (!kind_strategy_of(&kind, word)) {
-        *why = "unknown strategy: it is NAME[:A[,B]], a name of sleetctl --help";
+#define WORD(name, value, text, ...) " " text
+        *why = "unknown strategy: it is NAME or NAME:A or NAME:A,B, the names are" SLEET_STRATEGY_MAP(WORD);
+#undef WORD
         return SLEET_EINVAL;
     }
     const struct set_kind now = switch_kind_at(&s->layout, &s->switching, set_job_round(s, e) + 1);
