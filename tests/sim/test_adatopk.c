@@ -28,7 +28,7 @@ static cluster *sites(sleet_codec codec, sleet_estimator estimator)
 {
     static const uint64_t counts[] = {ELEMENTS};
     struct sim_config config = {.nodes = N, .seed = test_seed(), .codec = codec, .link = CLEAN_LINK,
-                                .kind = {SLEET_GRADIENT, estimator, 0, 0}};
+                                .kind = {.payload = SLEET_GRADIENT, .estimator = estimator}};
     cluster *c = ready_cluster(&config, counts, 1);
     free_at[0] = free_at[1] = (sleet_time){0};
     if (c)
