@@ -60,6 +60,9 @@ names=(
     "what a node hands over ahead of all others is lost"
     "with a quorum nobody is ever waited for"
     "parameters of a node that skipped rounds count as others do"
+    "an end of an edge takes its step whether or not the other can"
+    "steps over an edge that are decided late are lost"
+    "ends of an edge that have lost step go on"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -82,7 +85,7 @@ plant() { # FILE TEXT OTHER
 
 fault() { # NUMBER
     local owner=lib/core/round/owner.c sums=lib/core/round/sums.c clip=lib/core/round/clip.c feedback=lib/core/round/feedback.c
-    local quorum=lib/core/round/quorum.c
+    local quorum=lib/core/round/quorum.c low=lib/core/round/low.c
     case $1 in
     1) plant $owner '    if (o->mask[number] & BIT(rank))' \
         '    if (rank == 1 || (o->mask[number] & BIT(rank)))' &&
@@ -144,6 +147,10 @@ fault() { # NUMBER
     37) plant lib/core/round/start.c 'carry_keep(s, s->pending.residual, f, weight, s->pending.send)' '(void)weight' ;;
     38) plant $quorum 'return quorum_leaves_out(s) && r->number' 'return false && r->number' ;;
     39) plant lib/core/round/late.c 'return old ? r->weight * LATE_WEIGHT : r->weight;' 'return (void)old, r->weight;' ;;
+    40) plant $low '    if (all && heard) {' '    if (all) {' ;;
+    41) plant $low '    s->low.late = step;' '    (void)step;' ;;
+    42) plant $low '    if (w->open && tag != w->tag) {' '    if (false) {' &&
+        plant $low '    if (w->tagged && w->tag_there != w->tag)' '    if (false)' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }

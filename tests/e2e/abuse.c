@@ -78,6 +78,7 @@ static void on_null(sleet *ctx)
     EXPECT(sleet_set_new(&set, NULL, "a", SLEET_MODEL), SLEET_EINVAL);
     EXPECT(sleet_set_new(&set, ctx, NULL, SLEET_MODEL), SLEET_EINVAL);
     EXPECT(sleet_set_add(NULL, "t", SLEET_F32, 1, NULL), SLEET_EINVAL);
+    EXPECT(sleet_set_rows(NULL, 0, 1), SLEET_EINVAL);
     EXPECT(sleet_set_register(NULL), SLEET_EINVAL);
     EXPECT(sleet_send_buffer(NULL, 0) != NULL, 0);
     EXPECT(sleet_result_buffer(NULL, 0) != NULL, 0);
@@ -115,6 +116,9 @@ static void on_tensors(sleet_set *set)
     EXPECT(sleet_set_add(set, "t", SLEET_F32, UINT64_MAX, NULL), SLEET_ELIMIT);
     EXPECT(sleet_set_add(set, "t", SLEET_F32, 4, NULL), SLEET_OK);
     EXPECT(sleet_set_add(set, "t", SLEET_F32, 4, NULL), SLEET_EEXIST);
+    EXPECT(sleet_set_rows(set, 1, 2), SLEET_EINVAL);
+    EXPECT(sleet_set_rows(set, 0, 3), SLEET_EINVAL);
+    EXPECT(sleet_set_rows(set, 0, 2), SLEET_OK);
     EXPECT(sleet_set_add(set, "empty", SLEET_F32, 0, NULL), SLEET_OK);
 }
 
@@ -199,6 +203,7 @@ static int do_api(void)
     EXPECT(sleet_set_register(set), SLEET_OK);
     EXPECT(sleet_set_register(set), SLEET_ESTATE);
     EXPECT(sleet_set_add(set, "late", SLEET_F32, 1, NULL), SLEET_ESTATE);
+    EXPECT(sleet_set_rows(set, 0, 1), SLEET_ESTATE);
     EXPECT(sleet_send_buffer(set, 2) != NULL, 0);
     on_options(set);
     on_residual(ctx, set);

@@ -55,6 +55,25 @@ static void layout_numbers_fragments(void)
     layout_fini(&l);
 }
 
+/* Nodes that differ in the rows of a matrix differ in the set. */
+static void rows_are_of_the_layout(void)
+{
+    const uint32_t rows[] = {0, 4, 6, 5};
+    uint32_t hash[3], id[3];
+    for (int i = 0; i < 4; i++) {
+        const struct tensor_spec spec = {"a", SLEET_F32, 0, 24, rows[i]};
+        struct layout l;
+        CHECK_EQ(layout_init(&l, "s", model, &spec, 1), i < 3 ? SLEET_OK : SLEET_EINVAL);
+        if (i == 3)
+            break;
+        hash[i] = l.hash;
+        id[i] = l.tensors[0].id;
+        layout_fini(&l);
+    }
+    CHECK(hash[0] != hash[1] && hash[1] != hash[2] && hash[0] != hash[2]);
+    CHECK(id[0] != id[1] && id[1] != id[2] && id[0] != id[2]);
+}
+
 static void layout_covers_every_element_once(void)
 {
     sleet_rng rng = {test_seed()};
@@ -347,6 +366,7 @@ static void order_is_a_permutation(void)
 
 TEST_SUITE(tensor) = {
     TEST(layout_numbers_fragments),
+    TEST(rows_are_of_the_layout),
     TEST(layout_covers_every_element_once),
     TEST(layout_is_safe_beyond_32_bits),
     TEST(layout_limits),

@@ -215,7 +215,8 @@ static const struct bound {
     {WIRE_SCHEMA_ACK, 5, 1, 2, false}, {WIRE_SCHEMA_ACK, 32, 1, 0, false},
     {WIRE_DATA, 16, 1, 0, false},      {WIRE_DATA, 16, 1, 1, true},
     {WIRE_DATA, 16, 1, 3, true},       {WIRE_DATA, 16, 1, 4, true},
-    {WIRE_DATA, 16, 1, 5, false},      {WIRE_DATA, 17, 1, 0, false},
+    {WIRE_DATA, 16, 1, 5, false},
+    {WIRE_DATA, 16, 1, 9, true},       {WIRE_DATA, 16, 1, 10, true}, {WIRE_DATA, 16, 1, 11, false},      {WIRE_DATA, 17, 1, 0, false},
     {WIRE_DATA, 17, 1, 32, false},     {WIRE_DATA, 18, 1, 0, false},
     {WIRE_DATA, 18, 1, 9, false},      {WIRE_DATA, 19, 1, 15, true},
     {WIRE_DATA, 19, 1, 16, false},     {WIRE_DATA, 20, 4, 0, true},
@@ -289,6 +290,19 @@ static void groups_are_ordered(void)
     n = wire_group_encode(b, sizeof(b), &g);
     CHECK_EQ(n, 1100);
     CHECK_EQ(wire_group_decode(&back, b, n), SLEET_OK);
+}
+
+/* Where parity has its place vectors of low rank have their tag, all of it. */
+static void tags_go_with_low_rank(void)
+{
+    struct wire_data d = {.phase = PHASE_LOW, .codec = 1, .packed = 1, .weight = 1, .tag = 0x7f123456u}, back;
+    uint8_t b[FRAME_CAP] = {0};
+    size_t n = wire_data_encode(b, sizeof b, &d);
+    CHECK_EQ(n, WIRE_DATA_BYTES);
+    CHECK_EQ(wire_data_decode(&back, b, n + 4), SLEET_OK);
+    CHECK(back.tag == d.tag && back.number == 0 && back.rows == 0 && back.depth == 0);
+    d.phase = PHASE_EDGE;
+    CHECK_EQ(wire_data_encode(b, sizeof b, &d), 0);
 }
 
 static void schemas_pack_what_fits(void)
@@ -491,7 +505,7 @@ static void parity_and_its_blocks(void)
 TEST_SUITE(wire) = {
     TEST(parity_and_its_blocks),
     TEST(every_frame_round_trips),  TEST(fields_arrive),        TEST(every_truncation_is_rejected),
-    TEST(every_bound_is_kept),      TEST(groups_are_ordered),   TEST(schemas_pack_what_fits),
+    TEST(every_bound_is_kept),      TEST(groups_are_ordered),   TEST(tags_go_with_low_rank), TEST(schemas_pack_what_fits),
     TEST(largest_frames),           TEST(datagrams_are_sealed), TEST(headers_are_checked),
     TEST(rounds_expand_to_the_nearest), TEST(noise_is_harmless), TEST(bitmaps_count),
     TEST_END};
