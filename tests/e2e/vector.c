@@ -6,7 +6,7 @@
  * FILE is shared by the nodes of one machine: the values of each after round FROM, when all take new ones, N(0, 1),
  * and after each of the ROUNDS that follow.  Prints a line a round: the variance among nodes over that at FROM
  * (consensus), and how far the mean has moved (drift), as sleet-bench average does; "missing" where a node has
- * skipped a round.  FROM is a round that all come to: a few more than they need to meet. */
+ * skipped a round.  Strategies with differences of low rank have the values in matrices of 16 x 8, a tensor each.  FROM is a round that all come to: a few more than they need to meet. */
 #include "sleet.h"
 #include "tensor/kind.h"
 #include <fcntl.h>
@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #define COUNT (32 * 288) /* elements: 32 fragments */
+#define MATRIX 128       /* elements of one, in 16 rows */
 #define NODES_MAX 64
 #define ROUNDS_MAX 64
 
@@ -63,6 +64,21 @@ static int fail(const char *doing, int error, sleet *ctx)
     return EXIT_FAILURE;
 }
 
+/* The values, in one tensor or in matrices. */
+static int add_tensors(sleet_set *set, bool matrices)
+{
+    const uint32_t each = matrices ? MATRIX : COUNT;
+    int error = SLEET_OK;
+    for (uint32_t i = 0; i < COUNT / each && !error; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "vector %u", i);
+        error = sleet_set_add(set, name, SLEET_F32, each, values + (size_t)i * each);
+        if (!error && matrices)
+            error = sleet_set_rows(set, i, 16);
+    }
+    return error;
+}
+
 static int take_part(int file, const char *strategy, uint64_t from, uint32_t rounds)
 {
     struct set_kind kind = {.payload = SLEET_MODEL};
@@ -82,7 +98,7 @@ static int take_part(int file, const char *strategy, uint64_t from, uint32_t rou
     if (!error)
         error = sleet_set_configure(set, &options);
     if (!error)
-        error = sleet_set_add(set, "vector", SLEET_F32, COUNT, values);
+        error = add_tensors(set, kind_rank(&kind) > 0);
     if (!error)
         error = sleet_set_register(set);
     if (!error)
