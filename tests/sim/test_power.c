@@ -24,7 +24,7 @@ static bool rounds(cluster *c, int n)
 static cluster *set_up(struct sim_config config, const uint64_t *tensors, uint32_t n, uint16_t rank)
 {
     struct sim_link link = config.link;
-    config.link = (struct sim_link)CLEAN_LINK;
+    config.link = CLEAN_LINK;
     config.nodes = NODES;
     config.seed = test_seed();
     config.kind = (struct set_kind){.payload = SLEET_MODEL, .strategy = SLEET_RING, .numbers = {rank}};
@@ -97,7 +97,7 @@ static double moved(cluster *c, const double *mean)
 /* What was undecided goes into the results of rounds in which nothing is lost. */
 static void settle(cluster *c)
 {
-    sim_set_link(cluster_sim(c), SIM_ALL, SIM_ALL, &(struct sim_link)CLEAN_LINK);
+    sim_set_link(cluster_sim(c), SIM_ALL, SIM_ALL, &CLEAN_LINK);
     CHECK(rounds(c, 8));
 }
 
