@@ -74,6 +74,24 @@ static void rows_are_of_the_layout(void)
     CHECK(id[0] != id[1] && id[1] != id[2] && id[0] != id[2]);
 }
 
+/* What both ends of an edge reckon with are the same floats, in large sets as well. */
+static void low_rank_travels_as_f32(void)
+{
+    const struct set_kind low = kind_resolved((struct set_kind){.payload = SLEET_MODEL, .strategy = SLEET_RING, .numbers = {2}});
+    const struct set_kind whole = kind_resolved((struct set_kind){.payload = SLEET_MODEL, .strategy = SLEET_RING});
+    const struct tensor_spec spec = {"a", SLEET_F32, 0, UINT64_C(1) << 21, 1024};
+    struct layout l;
+    CHECK(kind_refuse(&low) == NULL && kind_rank(&low) == 2 && kind_rank(&whole) == 0);
+    CHECK(kind_refuse_codec(&low, SLEET_F32, SLEET_CODEC_BF16) != NULL);
+    CHECK(kind_refuse_codec(&whole, SLEET_F32, SLEET_CODEC_BF16) == NULL);
+    CHECK_EQ(layout_init(&l, "s", low, &spec, 1), SLEET_OK);
+    CHECK_EQ(l.tensors[0].codec, SLEET_CODEC_F32);
+    layout_fini(&l);
+    CHECK_EQ(layout_init(&l, "s", whole, &spec, 1), SLEET_OK);
+    CHECK_EQ(l.tensors[0].codec, SLEET_CODEC_BF16);
+    layout_fini(&l);
+}
+
 static void layout_covers_every_element_once(void)
 {
     sleet_rng rng = {test_seed()};
@@ -366,6 +384,7 @@ static void order_is_a_permutation(void)
 
 TEST_SUITE(tensor) = {
     TEST(layout_numbers_fragments),
+    TEST(low_rank_travels_as_f32),
     TEST(rows_are_of_the_layout),
     TEST(layout_covers_every_element_once),
     TEST(layout_is_safe_beyond_32_bits),
