@@ -106,9 +106,11 @@ typedef enum sleet_payload {
 /* How contributions that did not arrive count.  X(name, value, text)
  * ratio: the mean of those that did.  expected: each over its link's arrival rate, the sum over
  * the weight of all: unbiased, also where nodes hold different kinds of data.  carry: the sum
- * over the weight of all, and what is missing goes into the sender's next contribution. */
+ * over the weight of all, and what is missing goes into the sender's next contribution.  givers: the mean of
+ * those that have something to give: parts of 288 elements that are 0 all over are not sent and do not count. */
 #define SLEET_ESTIMATOR_MAP(X)                                                              \
-    X(SLEET_RATIO, 1, "ratio") X(SLEET_EXPECTED, 2, "expected") X(SLEET_CARRY, 3, "carry")
+    X(SLEET_RATIO, 1, "ratio") X(SLEET_EXPECTED, 2, "expected") X(SLEET_CARRY, 3, "carry")  \
+    X(SLEET_GIVERS, 4, "givers")
 
 /* What the caller does with the result.  X(name, value, text)
  * linear: adds multiples of it (SGD, momentum): a part that comes a round late is as good.

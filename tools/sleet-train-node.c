@@ -9,6 +9,8 @@ bool node_open(struct train_node *n, const struct train_options *o, struct learn
                struct shard_split *split, uint32_t shard, struct trigger *trigger)
 {
     *n = (struct train_node){.options = o, .learner = l, .trigger = trigger, .walk = shard_walk_of(split, shard, o->seed)};
+    n->place = shard;
+    n->places = o->sim ? o->sim : o->shard_count;
     n->values = malloc(l->elements * sizeof *n->values);
     if (!n->values || (average_owned(o->average) && !keeper_open(&n->keeper, l->params)))
         return false;
@@ -27,6 +29,11 @@ double node_step(struct train_node *n, uint64_t step, const float *residual, flo
 {
     if (n->options->ef)
         return feedback_before(n->learner, n->options, &n->walk, step, residual, scratch, n->values);
+    if (n->options->slices) {
+        double loss = learner_gradient(n->learner, &n->walk, n->values);
+        slice_apply(n, step);
+        return loss;
+    }
     if (n->options->trigger.kind != &trigger_selsync)
         return learner_before(n->learner, &n->walk, n->options->average, step, n->values);
     double loss = learner_gradient(n->learner, &n->walk, n->values);

@@ -45,8 +45,10 @@
     X(O_MAX_LOCAL, "max-local", "N", "selsync: local steps in a row at most; 0: any number (500)") \
     X(O_SPREAD, "spread", "K", "model: each round averages one part in K, in turn, 1 to 64 (1)") \
     X(O_OUTER, "outer", "O", "model: take the average as it is (none), or a step of nesterov towards it, as DiLoCo does (none)") \
-    X(O_OUTER_LR, "outer-lr", "X", "(0.7)")                                                 \
+    X(O_OUTER_LR, "outer-lr", "X", "(0.7; with --slices less may be better)")                                                 \
     X(O_OUTER_MOMENTUM, "outer-momentum", "X", "(0.9)")                                     \
+    X(O_SLICES, "slices", "S", "outer: a node trains some of S slices of the model only (1)") \
+    X(O_SLICE_MEMBERS, "slice-members", "M", "nodes that train a slice (2)")                \
     X(O_ESTIMATOR, "estimator", "E", "gradient: ratio, expected, carry or nodes: what comes over their number (ratio)") \
     X(O_STRATEGY, "strategy", "NAME[:A[,B]]", "who averages with whom (rps):" SLEET_STRATEGY_MAP(STRATEGY_NAME)) \
     X(O_CODEC, "codec", "C", "how gradient or model travels: f32, bf16, i8, rot1 ... (f32)") \
@@ -296,6 +298,8 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
         return o->outer.kind || strcmp(v, "none") == 0;
     case O_OUTER_LR: return real(v, 0, 100, &o->outer.rate);
     case O_OUTER_MOMENTUM: return real(v, 0, 0.9999, &o->outer.momentum);
+    case O_SLICES: return whole32(v, 2, 1024, &o->slices);
+    case O_SLICE_MEMBERS: return whole32(v, 1, NODES_MAX, &o->slice_members);
     case O_ESTIMATOR:
         o->forget = strcmp(v, "nodes") == 0;
         o->kind.estimator = o->forget ? SLEET_CARRY : (sleet_estimator)estimator_of(v);

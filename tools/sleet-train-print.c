@@ -82,6 +82,8 @@ void train_print_settings(const struct train_print *p, const struct train_option
         fprintf(to, " as often as takes a tenth of the time");
     else if (o->average && !trigger_always(&o->trigger))
         fprintf(to, " every %llu steps", (unsigned long long)o->trigger.every);
+    if (o->slices)
+        fprintf(to, ", %u slices of %u nodes", o->slices, o->slice_members);
     if (o->spread > 1)
         fprintf(to, ", one part in %u a round", o->spread);
     if (o->average && o->codec)

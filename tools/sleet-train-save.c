@@ -47,6 +47,8 @@ static void settings(const struct train_state *s, struct lines *t)
     line(t, "steps = %llu\n", (unsigned long long)o->steps);
     if (o->local_moments)
         line(t, "local-momentum\n");
+    if (o->slices)
+        line(t, "slices = %u of %u nodes\n", o->slices, o->slice_members);
     if (o->spread > 1)
         line(t, "spread = %u\n", o->spread);
     line(t, "trigger = %s, every %llu", o->trigger.kind->name, (unsigned long long)o->trigger.every);

@@ -64,6 +64,21 @@ static const char *fill_in_trigger(struct train_options *o)
     return NULL;
 }
 
+/* Who trains what; NULL, or what does not go together. */
+static const char *fill_in_slices(struct train_options *o)
+{
+    uint32_t nodes = o->sim ? o->sim : o->shard_count;
+    if (!o->slices)
+        return o->slice_members ? "--slice-members needs --slices" : NULL;
+    o->slice_members = o->slice_members ? o->slice_members : 2;
+    if (o->average != AVERAGE_OUTER || (o->kind.estimator && o->kind.estimator != SLEET_GIVERS))
+        return "--slices is for --outer nesterov, with the mean over those who train: estimator givers";
+    if (o->slice_members > nodes || (uint64_t)o->slices * o->slice_members < nodes)
+        return "--slices times --slice-members is less than there are nodes (some would train nothing), or a slice has more members than that";
+    o->kind.estimator = SLEET_GIVERS;
+    return NULL;
+}
+
 /* What the set is; NULL, or what does not go together. */
 static const char *fill_in_kind(struct train_options *o)
 {
@@ -149,6 +164,9 @@ const char *train_options_settle(struct train_options *o)
         o->outer.momentum = o->outer.momentum < 0 ? 0.9 : o->outer.momentum;
         o->outer.schedule = SCHEDULE_CONSTANT;
     }
+    wrong = fill_in_slices(o);
+    if (wrong)
+        return wrong;
     wrong = fill_in_kind(o);
     if (wrong)
         return wrong;

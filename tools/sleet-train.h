@@ -71,6 +71,7 @@ struct train_options {
     uint32_t shard, shard_count; /* this node's, from 0 */
     enum average average;
     struct trigger_options trigger;
+    uint32_t slices, slice_members; /* of the model, and nodes that train each; 0: no slices */
     uint32_t spread; /* rounds in which a fragment is averaged once; 0: 1 */
     struct optimizer outer; /* AVERAGE_OUTER; kind NULL: none */
     struct set_kind kind; /* of the set, as `average` and the optimizer have it */
@@ -215,6 +216,7 @@ struct train_node {
     struct shard_walk walk;
     float *values;
     struct train_keeper keeper; /* average_owned() */
+    uint32_t place, places;     /* its shard, of so many */
     struct trigger *trigger;    /* borrowed */
 };
 
@@ -235,6 +237,13 @@ void node_own_step(struct train_node *, uint64_t step, train_owns *, const void 
 void node_handed(struct train_node *);
 /* Take a round's result; whether its step was taken. */
 bool node_take(struct train_node *, uint64_t step, uint32_t flags, const float *tensors);
+
+/* ---- slices of the model (sleet-train-slice.c) ------------------------------ */
+
+/* Does the node at a place out of so many train that run? */
+bool slice_trains(const struct train_options *, uint32_t place, uint32_t places, uint32_t run);
+/* The optimizer's step there, with the gradient in the learner. */
+void slice_apply(const struct train_node *, uint64_t step);
 
 /* ---- what is printed (sleet-train-print.c) ------------------------------ */
 

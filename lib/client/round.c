@@ -109,6 +109,9 @@ int sleet_start(sleet_set *set, const sleet_round_options *options)
     if (set->handle < 0)
         return client_fail(ctx, SLEET_ESTATE, "set %s is not registered", set->name);
     int error = resolve(ctx, options, &o);
+    if (!error && o.exact && set->kind.estimator == SLEET_GIVERS)
+        error = client_fail(ctx, SLEET_EINVAL, "set %s: an exact round asks for all that is missing, with estimator "
+                            "givers that may be nothing", set->name);
     int64_t patience = o.deadline_ns < CLIENT_REPLY_NS ? o.deadline_ns : CLIENT_REPLY_NS;
     if (!error)
         error = check_finite(set);

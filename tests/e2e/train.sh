@@ -114,6 +114,20 @@ triggers_case() {
     ok "triggers: spread: a model that is too small" ended t 30
     ok "triggers: spread: a model that is too small: is refused (code $code)" eval \
         '[ "$code" = 1 ] && said t.err "^sleet-train: the model is too small for --spread"'
+    loss=()
+    for how in "--estimator ratio" "--slices 2 --slice-members 4" "--slices 2"; do
+        # shellcheck disable=SC2086 # words
+        train t --sim 4 --steps 20 --limit 4000 --every 5 --outer nesterov --outer-lr 0.3 $how
+        ok "triggers: slices: $how ends" ended t 60
+        loss+=("$(sed -n 's/.*"event":"step".*"step":20,.*"loss":\([0-9.]*\).*/\1/p' "$work/t.out")" "$(figure t sent_bytes)")
+    done
+    ok "triggers: slices: where all train all, it is the same (${loss[0]}, ${loss[2]})" [ "${loss[0]}" = "${loss[2]}" ]
+    ok "triggers: slices: half of the model to train is three quarters to send (${loss[1]}, ${loss[5]})" \
+        at_most "${loss[5]}" "$(awk -v x="${loss[1]}" 'BEGIN { print 0.82 * x }')"
+    train t --sim 8 --slices 2 --outer nesterov
+    ok "triggers: slices: too few for all nodes" ended t 30
+    ok "triggers: slices: too few for all nodes: is refused (code $code)" eval \
+        '[ "$code" = 2 ] && said t.err "^sleet-train: --slices times --slice-members is less"'
     local every
     for how in "--every 1" "--trigger selsync --delta 0"; do
         # shellcheck disable=SC2086 # words

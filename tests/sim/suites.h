@@ -15,6 +15,7 @@
     X(estimators) \
     X(faults) \
     X(forge) \
+    X(givers) \
     X(groups) \
     X(flow) \
     X(founding) \

@@ -1,4 +1,5 @@
 #include "round/estimate.h"
+#include "tensor/reduce.h"
 #include <stddef.h>
 
 static double one(double q)
@@ -34,6 +35,7 @@ static const struct estimator estimators[] = {
     {SLEET_RATIO, "ratio", false, one, of_present},
     {SLEET_EXPECTED, "expected", true, inverse, of_live},
     {SLEET_CARRY, "carry", true, one, of_all},
+    {SLEET_GIVERS, "givers", false, one, of_present},
 };
 
 /* SLEET_ESTIMATOR_MAP is checked where a layout is made, so every set has one. */
@@ -49,4 +51,10 @@ const struct estimator *estimator_for(const struct layout *l, uint32_t tensor)
 {
     uint8_t id = layout_additive(l, tensor) ? (uint8_t)l->kind.estimator : SLEET_RATIO;
     return estimator_by_id(id);
+}
+
+bool estimator_takes(const struct layout *l, uint32_t tensor, const float *x, uint32_t n)
+{
+    bool givers = layout_additive(l, tensor) && l->kind.estimator == SLEET_GIVERS;
+    return !givers || !reduce_zero(x, n);
 }

@@ -10,6 +10,8 @@
  *             the values that can be lost, over their number.  q is measured: member/arrival.h.
  *   carry     One constant divisor, the weight of all contributors, and what is absent counts
  *             zero: its sender gives it again (carry.h).  Unbiased over time, not in one round.
+ *   givers    The mean of those present, where a fragment of zeros is never given: nodes that have taken no
+ *             step there have no say (partial parameter updates, arXiv 2509.22418).
  *
  * Pure: nothing here looks at a round. */
 #ifndef ROUND_ESTIMATE_H
@@ -29,6 +31,8 @@ struct estimator {
 
 /* NULL for an unknown id. */
 const struct estimator *estimator_by_id(uint8_t id);
+/* Is the fragment of such a tensor worth giving? */
+bool estimator_takes(const struct layout *, uint32_t tensor, const float *x, uint32_t n);
 /* The one of a tensor: whatever the set's is, tensors of state are models. */
 const struct estimator *estimator_for(const struct layout *, uint32_t tensor);
 #endif

@@ -129,7 +129,7 @@ struct codec_args scatter_args(const struct round *r, uint32_t fragment)
         .keep = links_kept(owner->keep)};
 }
 
-/* Add the node's own values to the packing; false when they are not finite. */
+/* Add the node's own values to the packing; false when they are not finite, or not worth giving. */
 static bool pack_own(struct packing *p, struct set *s, struct round *r, const struct env *e,
                      uint32_t fragment)
 {
@@ -143,6 +143,8 @@ static bool pack_own(struct packing *p, struct set *s, struct round *r, const st
         e->counters->nonfinite++;
         return false;
     }
+    if (!estimator_takes(&s->layout, tensor, x, n))
+        return false;
     p->bytes += p->codec->encode(p->payload + p->bytes, x, n, &args);
     p->n++;
     if (r->sent)

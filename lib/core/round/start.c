@@ -287,6 +287,8 @@ int set_start(struct set *s, const struct env *e, const engine_start_args *a, sl
         !(o->least_coverage >= 0 && o->least_coverage <= 1) || !(o->keep >= 0 && o->keep <= 1) ||
         (o->quorum != SLEET_QUORUM_ALL && strategy_by_id((int)s->layout.kind.strategy)->edges))
         return SLEET_EINVAL;
+    if (o->exact && s->layout.kind.estimator == SLEET_GIVERS)
+        return SLEET_EINVAL; /* what is missing may be nothing */
     if (!s->attached)
         return SLEET_ESTATE;
     if (s->schema_differs)

@@ -97,7 +97,7 @@ void sums_add_own(struct set *s, struct round *r, const struct env *e, uint32_t 
         e->counters->nonfinite++;
         return;
     }
-    if (!sums_of(r, number))
+    if (!estimator_takes(&s->layout, tensor, x, n) || !sums_of(r, number))
         return;
     double weight = late_weight(s, r, tensor);
     clip_suspects(s, r, e, number, (uint32_t)r->self, x, n, (float)weight);

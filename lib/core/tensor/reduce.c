@@ -37,3 +37,14 @@ bool reduce_finite(const float *x, uint32_t n)
     }
     return bad == 0;
 }
+
+bool reduce_zero(const float *x, uint32_t n)
+{
+    uint32_t any = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof(bits));
+        any |= bits & 0x7fffffffu;
+    }
+    return any == 0;
+}

@@ -11,6 +11,8 @@ void reduce_mean(float *out, const double *acc, double wsum, uint32_t n);
 /* a[i] = (a[i] wa + b[i] wb) / (wa + wb), wa + wb > 0.  Exchanging a and b with
  * their weights gives the same bits. */
 void reduce_merge(float *a, double wa, const float *b, double wb, uint32_t n);
+/* Nothing but zeros. */
+bool reduce_zero(const float *, uint32_t n);
 /* No NaN and no infinity among n values. */
 bool reduce_finite(const float *, uint32_t n);
 #endif
