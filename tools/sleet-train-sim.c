@@ -232,6 +232,7 @@ static int finish(struct simulation *s)
             return train_fail(&s->print, "a node's last round failed");
     }
     s->done.final_score = sim_averaged_score(s);
+    s->done.final_loss = learner_loss(&s->learner, s->mean);
     s->done.seconds = train_clock() - s->started;
     train_print_done(&s->print, &s->done, s->o->sim);
     return EXIT_OK;

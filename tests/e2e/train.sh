@@ -45,6 +45,8 @@ tasks_case() {
     learns "gradients" final_accuracy '>' 0.72 --steps 60 --average gradient --codec rot4 --estimator expected
     learns "mlp-si, loss and weights of other scales" final_accuracy '>' 0.68 --steps 60 --model mlp-si \
         --loss-scale 100 --init-scale 10 --average gradient --estimator nodes
+    learns "mlp, loss" final_loss '<' 1.2 --steps 60
+    ok "tasks: mlp, loss: and it is one: $(figure t final_loss)" at_least "$(figure t final_loss)" 0.1
     learns "owners" final_accuracy '>' 0.72 --steps 60 --average owner --optimizer adamw --lr 0.003 --clip-norm 1
     learns "charlm" final_bits_per_char '<' 5 --steps 40 --model charlm --batch 4 --warm-up 10 --data "$work/text"
     learns "cnn-bn" final_accuracy '>' 0.6 --steps 40 --limit 1000 --model cnn-bn
