@@ -120,11 +120,12 @@ const char *learner_open(struct learner *l, const struct train_options *o,
                          const struct dataset *data, uint32_t nodes)
 {
     const struct data_kind *kind = data->kind;
+    uint32_t most = o->batches.on ? o->batches.control.most : o->batch;
     struct model_shape shape = {.rows = data->rows,
                                 .columns = data->columns,
                                 .hidden_count = o->hidden_count,
                                 .classes = data->classes,
-                                .batch = o->batch < kind->test_batch ? kind->test_batch : o->batch};
+                                .batch = most < kind->test_batch ? kind->test_batch : most};
     const char *why;
     memcpy(shape.hidden, o->hidden, sizeof shape.hidden);
     *l = (struct learner){.data = data, .batch = o->batch, .optimizer = o->optimizer,

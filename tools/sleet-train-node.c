@@ -15,6 +15,7 @@ bool node_open(struct train_node *n, const struct train_options *o, struct learn
     if (!n->values || (average_owned(o->average) && !keeper_open(&n->keeper, l->params)))
         return false;
     learner_init(l, o->seed, n->values);
+    batch_open(&n->batch, o, shard);
     return true;
 }
 
@@ -25,7 +26,7 @@ void node_close(struct train_node *n)
     n->values = NULL;
 }
 
-double node_step(struct train_node *n, uint64_t step, const float *residual, float *scratch)
+static double take_step(struct train_node *n, uint64_t step, const float *residual, float *scratch)
 {
     if (n->options->ef)
         return feedback_before(n->learner, n->options, &n->walk, step, residual, scratch, n->values);
@@ -41,6 +42,20 @@ double node_step(struct train_node *n, uint64_t step, const float *residual, flo
                      sqrt(optimizer_energy(n->learner->gradient, n->learner->params)));
     learner_apply(n->learner, step, n->values);
     return loss;
+}
+
+double node_step(struct train_node *n, uint64_t step, const float *residual, float *scratch)
+{
+    double began = train_clock();
+    batch_use(&n->batch, &n->options->optimizer, n->learner);
+    double loss = take_step(n, step, residual, scratch);
+    batch_note(&n->batch, node_second_half(n, step), train_clock() - began);
+    return loss;
+}
+
+bool node_second_half(const struct train_node *n, uint64_t step)
+{
+    return step >= n->learner->optimizer.steps / 2;
 }
 
 bool node_due(const struct train_node *n, uint64_t done)
@@ -83,6 +98,7 @@ void node_handed(struct train_node *n)
 
 bool node_take(struct train_node *n, uint64_t step, uint32_t flags, const float *tensors)
 {
+    batch_use(&n->batch, &n->options->optimizer, n->learner);
     if (average_owned(n->options->average))
         return true; /* owners step, see node_own_step() */
     if (n->options->ef)

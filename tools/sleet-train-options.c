@@ -49,6 +49,14 @@
     X(O_OUTER_MOMENTUM, "outer-momentum", "X", "(0.9)")                                     \
     X(O_SLICES, "slices", "S", "outer: a node trains some of S slices of the model only (1)") \
     X(O_SLICE_MEMBERS, "slice-members", "M", "nodes that train a slice (2)")                \
+    X(O_BATCH_CONTROL, "batch-control", NULL, "batches follow measured step times, their sum stays (OmniLearn)") \
+    X(O_GLOBAL_BATCH, "global-batch", "N", "batch-control: samples of a step of all nodes (batch times nodes)") \
+    X(O_BATCH_MIN, "batch-min", "N", "batch-control: of a node at least (1)")               \
+    X(O_BATCH_MAX, "batch-max", "N", "batch-control: of a node at most (4 parts)")          \
+    X(O_BATCH_EVERY, "batch-every", "N", "batch-control: steps from table to table (20)")   \
+    X(O_DEADBAND, "deadband", "X", "batch-control: step times that near their mean stay (0.1)") \
+    X(O_ON_RESIZE, "on-resize", "R", "batch-control, when nodes come or go: constant-batch, linear-lr or keep (constant-batch)") \
+    X(O_SLOW, "slow", "F,...", "steps last F times longer, for each node; :F,... in the second half (1)") \
     X(O_ESTIMATOR, "estimator", "E", "gradient: ratio, expected, carry or nodes: what comes over their number (ratio)") \
     X(O_STRATEGY, "strategy", "NAME[:A[,B]]", "who averages with whom (rps):" SLEET_STRATEGY_MAP(STRATEGY_NAME)) \
     X(O_CODEC, "codec", "C", "how gradient or model travels: f32, bf16, i8, rot1 ... (f32)") \
@@ -237,6 +245,19 @@ static bool quorum_of(const char *text, uint32_t *out)
     return whole32(text, 1, NODES_MAX, out);
 }
 
+static bool on_resize_of(const char *text, enum on_resize *out)
+{
+#define RESIZE_X(name, value, word) \
+    if (strcmp(text, word) == 0)    \
+    {                               \
+        *out = name;                \
+        return true;                \
+    }
+    ON_RESIZE_MAP(RESIZE_X)
+#undef RESIZE_X
+    return false;
+}
+
 static bool ef_of(const char *text, enum ef *out)
 {
 #define EF_X(name, value, word)  \
@@ -300,6 +321,14 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_OUTER_MOMENTUM: return real(v, 0, 0.9999, &o->outer.momentum);
     case O_SLICES: return whole32(v, 2, 1024, &o->slices);
     case O_SLICE_MEMBERS: return whole32(v, 1, NODES_MAX, &o->slice_members);
+    case O_BATCH_CONTROL: o->batches.on = true; return true;
+    case O_GLOBAL_BATCH: return whole32(v, 1, NODES_MAX * BATCH_MAX, &o->batches.control.global);
+    case O_BATCH_MIN: return whole32(v, 1, BATCH_MAX, &o->batches.control.least);
+    case O_BATCH_MAX: return whole32(v, 1, BATCH_MAX, &o->batches.control.most);
+    case O_BATCH_EVERY: return whole32(v, 1, UINT32_MAX, &o->batches.every);
+    case O_DEADBAND: return real(v, 0, 1, &o->batches.control.deadband);
+    case O_ON_RESIZE: return on_resize_of(v, &o->batches.control.on_resize);
+    case O_SLOW: return batch_parse_slow(v, &o->batches);
     case O_ESTIMATOR:
         o->forget = strcmp(v, "nodes") == 0;
         o->kind.estimator = o->forget ? SLEET_CARRY : (sleet_estimator)estimator_of(v);
@@ -382,6 +411,7 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
                                 .seed = 1,
                                 .shards_text = "iid",
                                 .average = AVERAGE_MODEL,
+                                .batches = {.control = {.deadband = -1}},
                                 .trigger = {.delta = -1, .most = UINT64_MAX},
                                 .outer = {.rate = -1, .momentum = -1},
                                 .lie = 1,

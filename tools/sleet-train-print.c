@@ -191,6 +191,18 @@ void train_print_every(struct train_print *p, uint64_t step, const struct trigge
     fflush(stdout);
 }
 
+/* Compute times of steps, and what the batches were. */
+static void print_batches(const struct train_done *d)
+{
+    const struct train_batch *b = d->batch;
+    printf(",\"step_s\":%.6f", d->slowest_s / d->tally.steps);
+    if (b->options->on)
+        printf(",\"batch\":%u,\"batch_rate\":%g,\"tables\":%llu,\"tables_missed\":%llu,\"spread_half\":%.4f,"
+               "\"spread\":%.4f,\"global_batch_least\":%u,\"global_batch_most\":%u",
+               b->now, b->rate, (unsigned long long)b->tables, (unsigned long long)b->missed, b->spread[0], b->spread[1],
+               b->sum_least, b->sum_most);
+}
+
 static void print_done_json(const struct train_print *p, const struct train_done *d,
                             uint32_t sim_nodes)
 {
@@ -216,6 +228,8 @@ static void print_done_json(const struct train_print *p, const struct train_done
            (unsigned long long)t->stalled);
     if (sim_nodes)
         printf(",\"nodes\":%u,\"final_%s\":%.4f,\"final_loss\":%.6g", sim_nodes, metric, d->final_score, d->final_loss);
+    if (d->batch->options->on || d->batch->options->slows)
+        print_batches(d);
     if (t->behind > 0)
         printf(",\"steps_not_taken\":%llu", (unsigned long long)t->behind);
     if (sim_nodes && d->mean_statistics >= 0)

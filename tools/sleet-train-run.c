@@ -129,6 +129,7 @@ static int average(struct run *r, uint64_t step, bool exact, sleet_report *repor
                                    .exact = exact,
                                    .keep_auto = r->o->keep_auto,
                                    .keep = r->o->keep,
+                                   .weight = batch_weight(&r->node.batch),
                                    .quorum = r->o->quorum,
                                    .max_async = r->o->max_async,
                                    .deadline_ns = exact ? 0 : (int64_t)(r->o->deadline * 1e9)};
@@ -265,6 +266,8 @@ static int train(struct run *r)
                                  r->sets.left_out);
         r->line.coverage = -1;
         r->tally->steps++;
+        r->tally->drawn += r->node.batch.now;
+        r->done.slowest_s += r->node.batch.step_s;
         r->line.step++;
         if (!isfinite(r->line.loss))
             return train_diverged(&r->print, r->line.step, r->line.rate);
@@ -287,6 +290,11 @@ static int train(struct run *r)
                 (status = sets_average_errors(&r->sets, &r->node)) != SLEET_OK)
                 return give_up(r, "averaging what was left out", status);
         }
+        int shared = SLEET_OK;
+        if (r->sets.tables && batch_due(&r->node.batch, r->line.step))
+            shared = sets_share_table(&r->sets, &r->node, before);
+        if (shared)
+            return give_up(r, "sharing batches", shared);
         tell(r, before);
         if (r->sets.ctx && !r->sets.handing && !(report.flags & NOT_THE_JOBS)) {
             train_state_publish(&state, &r->share, r->averaged, r->line.step);
@@ -330,6 +338,7 @@ static int finish(struct run *r)
         if (status != EXIT_OK)
             return status;
     }
+    r->done.batch = &r->node.batch;
     r->done.averaged_score = learner_score(&r->learner, r->node.values);
     r->done.seconds = train_clock() - r->started;
     train_print_done(&r->print, &r->done, 0);

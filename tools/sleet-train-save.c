@@ -81,7 +81,7 @@ static struct checkpoint describe(const struct train_state *s, struct lines *t)
     settings(s, t);
     return (struct checkpoint){.settings = t->text,
                                .may_differ = "shard = ",
-                               .drawn = (uint64_t)s->tally->steps * s->options->batch,
+                               .drawn = (uint64_t)s->tally->drawn,
                                .number = (double *)s->tally,
                                .numbers = sizeof *s->tally / sizeof(double),
                                .vector = {s->values},

@@ -48,6 +48,35 @@ static int make_error_set(struct train_sets *s, const struct learner *l)
     return error ? error : sleet_set_register(s->errors);
 }
 
+/* In which nodes share what batches follow: all of a table, or nothing. */
+static int make_table_set(struct train_sets *s)
+{
+    sleet_set_options options = {.size = sizeof options, .update = SLEET_NONLINEAR};
+    int error = sleet_set_new(&s->tables, s->ctx, "batches", SLEET_GRADIENT);
+    if (!error)
+        error = sleet_set_configure(s->tables, &options);
+    if (!error)
+        error = sleet_set_add(s->tables, "table", SLEET_F32, TABLE_FLOATS, s->table);
+    return error ? error : sleet_set_register(s->tables);
+}
+
+int sets_share_table(struct train_sets *s, struct train_node *n, uint64_t step)
+{
+    const sleet_round_options exact = {.size = sizeof exact, .exact = 1, .deadline_ns = ERRORS_WAIT * INT64_C(1000000000)};
+    sleet_report report = {0};
+    batch_give(&n->batch, s->table);
+    int error = sleet_start(s->tables, &exact);
+    if (!error)
+        error = sleet_wait(s->tables, &report);
+    if (error == SLEET_ESTALLED) { /* as one that comes too late */
+        report.flags = SLEET_BEHIND;
+        error = SLEET_OK;
+    }
+    if (!error)
+        batch_take(&n->batch, node_second_half(n, step), report.flags, s->table);
+    return error;
+}
+
 /* The set, named after what is averaged: nodes that differ in it are told so. */
 static int make_set(struct train_sets *s, struct train_node *n)
 {
@@ -89,6 +118,8 @@ int sets_connect(struct train_sets *s, struct train_node *n)
         error = sleet_set_register(s->handing);
     if (!error && n->options->ef_average)
         error = make_error_set(s, n->learner);
+    if (!error && n->options->batches.on)
+        error = make_table_set(s);
     return error;
 }
 

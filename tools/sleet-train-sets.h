@@ -8,9 +8,11 @@ struct train_sets {
     sleet *ctx; /* NULL: no averaging */
     sleet_set *set;
     sleet_set *errors;  /* --ef-average: of what was left out */
+    sleet_set *tables;  /* --batch-control */
     sleet_set *handing; /* --average owner: of the parameters, and the schedule */
     float *tensors;     /* in the set: packed from the values */
     float *left_out;    /* in `errors`; between its rounds scratch */
+    float table[TABLE_FLOATS]; /* in `tables` */
     float schedule;     /* in a set: steps done, so that joiners learn where the training is */
     uint8_t *mine;      /* by run: does this node own it? */
     float *parts;       /* --partition: what they were merged in */
@@ -26,6 +28,8 @@ int sets_first_round(struct train_sets *, struct train_node *, sleet_report *);
 void sets_close(struct train_sets *);
 /* A round of what was left out. */
 int sets_average_errors(struct train_sets *, const struct train_node *);
+/* A round of the table that batches follow, and the next batch. */
+int sets_share_table(struct train_sets *, struct train_node *, uint64_t step);
 /* Behind the reduce-scatter that `report` is of: the step with the node's share of the gradient, then
  * the round in which all hand out theirs, whose report takes the place of the first. */
 int sets_hand_out(struct train_sets *, struct train_node *, uint64_t step,

@@ -165,9 +165,10 @@ const char *train_options_settle(struct train_options *o)
         o->outer.schedule = SCHEDULE_CONSTANT;
     }
     wrong = fill_in_slices(o);
-    if (wrong)
-        return wrong;
-    wrong = fill_in_kind(o);
+    if (!wrong)
+        wrong = batch_settle(o);
+    if (!wrong)
+        wrong = fill_in_kind(o);
     if (wrong)
         return wrong;
     if ((o->keep > 0 || o->keep_auto) && o->codec != SLEET_CODEC_TOPK)

@@ -35,6 +35,18 @@ static bool found(struct simulation *s)
     return ok;
 }
 
+/* In which nodes share what batches follow: all of a table, or nothing. */
+static cluster *tables_new(struct sim_config *config)
+{
+    config->kind = (struct set_kind){.payload = SLEET_GRADIENT, .update = SLEET_NONLINEAR};
+    config->codec = SLEET_CODEC_F32;
+    config->state_tensors = 0;
+    cluster *c = cluster_new(config, (uint64_t[]){TABLE_FLOATS}, 1);
+    if (c)
+        cluster_idle(c, MEETING);
+    return c;
+}
+
 int sim_open(struct simulation *s, const struct dataset *data)
 {
     const struct train_options *o = s->o;
@@ -81,6 +93,8 @@ int sim_open(struct simulation *s, const struct dataset *data)
         cluster_round(s->errors, NULL); /* of nothing: then all are members */
         cluster_idle(s->errors, MEETING);
     }
+    if (o->batches.on && !(s->tables = tables_new(&config)))
+        return train_fail(&s->print, "out of memory");
     for (uint32_t i = 0; i < o->sim; i++)
         if (!node_open(&s->node[i], o, &s->learner, &s->split, i, i ? &s->trigger[i] : &s->tally->trigger))
             return train_fail(&s->print, "out of memory");

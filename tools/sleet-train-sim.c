@@ -75,6 +75,20 @@ static bool average_errors(struct simulation *s)
     return true;
 }
 
+/* An exact round of tables, and the next batches; false when a report is overdue. */
+static bool share_tables(struct simulation *s, uint64_t step)
+{
+    const sleet_round_options exact = {.size = sizeof exact, .exact = 1, .deadline_ns = SEC(2)};
+    for (uint32_t i = 0; i < s->o->sim; i++)
+        batch_give(&s->node[i].batch, cluster_values(s->tables, i));
+    if (!cluster_round(s->tables, &exact))
+        return false;
+    for (uint32_t i = 0; i < s->o->sim; i++)
+        batch_take(&s->node[i].batch, node_second_half(&s->node[i], step), cluster_report(s->tables, i)->report.flags,
+                   cluster_values(s->tables, i));
+    return true;
+}
+
 /* A round of the nodes for which one is due behind step `step`, and of those who learn of it; the mean coverage,
  * below 0 when a report is overdue. */
 static double average(struct simulation *s, uint64_t step, const bool *due, bool exact, double *wait)
@@ -113,22 +127,25 @@ static double average(struct simulation *s, uint64_t step, const bool *due, bool
     if (s->errors && (step + 1) % s->o->ef_average == 0 && !average_errors(s))
         return -1;
     s->tally->longest_wait = fmax(s->tally->longest_wait, *wait);
-    return sum / in;
     s->done.wait_sum += *wait;
     s->done.waits++;
-    return sum / s->o->sim;
+    return sum / in;
 }
 
 /* A local step of every node, or the gradient of one, which goes into its tensors: the mean loss. */
 static double local_steps(struct simulation *s, uint64_t step)
 {
-    double sum = 0;
+    double sum = 0, slowest = 0;
     for (uint32_t i = 0; i < s->o->sim; i++) {
         sum += node_step(&s->node[i], step, cluster_residual(s->cluster, i), s->mean);
         trigger_step(s->node[i].trigger, s->o->step_time);
         node_give(&s->node[i], cluster_values(s->cluster, i));
         feedback_forget(&s->learner, s->o, cluster_residual(s->cluster, i));
+        cluster_set_weight(s->cluster, i, batch_weight(&s->node[i].batch));
+        slowest = fmax(slowest, s->node[i].batch.step_s);
     }
+    s->tally->drawn += s->node[0].batch.now;
+    s->done.slowest_s += slowest;
     if (s->o->step_time > 0)
         cluster_idle(s->cluster, (sleet_duration)(s->o->step_time * 1e9));
     return sum / s->o->sim;
@@ -172,6 +189,9 @@ static int train(struct simulation *s, uint64_t from)
                                   (unsigned long long)step + 1);
             train_print_every(&s->print, step + 1, s->node[0].trigger);
         }
+        if (batch_due(&s->node[0].batch, step + 1) && !share_tables(s, step))
+            return train_fail(&s->print, "a node's round of the batches failed at step %llu",
+                              (unsigned long long)step + 1);
         if (sim_evaluation_due(step + 1, s->learner.optimizer.steps))
             sim_evaluate(s);
         bool ended = (step + 1) % per_epoch == 0;
@@ -194,7 +214,7 @@ static int train(struct simulation *s, uint64_t from)
 /* Sent by all nodes so far, in all sets. */
 static double sent_bytes(const struct simulation *s)
 {
-    cluster *const all[] = {s->cluster, s->handing, s->errors};
+    cluster *const all[] = {s->cluster, s->handing, s->errors, s->tables};
     struct sim_totals t;
     double sum = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -234,6 +254,7 @@ static int finish(struct simulation *s)
     s->done.final_score = sim_averaged_score(s);
     s->done.final_loss = learner_loss(&s->learner, s->mean);
     s->done.seconds = train_clock() - s->started;
+    s->done.batch = &s->node[0].batch;
     train_print_done(&s->print, &s->done, s->o->sim);
     return EXIT_OK;
 }
@@ -276,6 +297,7 @@ int train_sim(const struct train_options *o, const struct dataset *data)
         cluster_free(s->cluster);
     sites_close(&s->sites);
     cluster_free(s->errors);
+    cluster_free(s->tables);
     cluster_free(s->handing); /* NULL is allowed */
     learner_close(&s->learner);
     shard_free(&s->split);

@@ -17,6 +17,7 @@ struct simulation {
     struct sites sites; /* of the cluster's nodes */
     cluster *handing;   /* --average owner: of the parameters */
     cluster *errors;    /* --ef-average: of what was left out */
+    cluster *tables;    /* --batch-control */
     float *mean;                    /* the averaged model with its statistics */
     float *mixed;                   /* a node's with the mean statistics */
     struct pace pace;               /* --straggle: without lock step */

@@ -21,7 +21,7 @@ static int blob_write(const struct train_state *s, uint64_t step, char text[BLOB
                     "sleet-train 1\nstep = %llu\nsamples = %llu\ndrawn = %llu\nplace = %016llx\n",
                     (unsigned long long)step,
                     (unsigned long long)step * s->shards * s->options->batch,
-                    (unsigned long long)s->tally->steps * s->options->batch,
+                    (unsigned long long)s->tally->drawn,
                     (unsigned long long)train_place(s));
 }
 
@@ -69,13 +69,14 @@ static void take_place(const struct train_state *s, const struct train_share *sh
 {
     char text[BLOB_TEXT_MAX];
     sleet_job_info job;
-    uint64_t place, drawn, here = (uint64_t)s->tally->steps * s->options->batch;
+    uint64_t place, drawn, here = (uint64_t)s->tally->drawn;
     if (sleet_job(share->ctx, NULL, &job) || !blob_of(share, job.node_id, text) ||
         !blob_number(text, "\nplace = ", 16, &place) || place != train_place(s) ||
         !blob_number(text, "\ndrawn = ", 10, &drawn) || drawn <= here)
         return;
     shard_walk_skip(s->walk, drawn - here);
     s->tally->steps = (double)(drawn / s->options->batch);
+    s->tally->drawn = (double)drawn;
     fprintf(messages(s), "sleet-train: goes on behind %llu of its samples\n", (unsigned long long)drawn);
 }
 

@@ -2,6 +2,7 @@
  * printed, and the two ways to run: a real node, or a simulation of all nodes. */
 #ifndef SLEET_TRAIN_H
 #define SLEET_TRAIN_H
+#include "train/batch.h"
 #include "train/data.h"
 #include "train/model.h"
 #include "train/optimizer.h"
@@ -53,6 +54,15 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 #define STEP_TIME 0.02 /* s, virtual, where --step-time is not given */
 
+/* Batches that follow step times. */
+struct batch_options {
+    bool on;
+    struct batch_control control;
+    uint32_t every;            /* steps from table to table */
+    double slow[2][NODES_MAX]; /* that many times longer steps, in the first and the second half */
+    uint32_t slows;            /* 0: nobody is slowed down; 1: all nodes alike */
+};
+
 struct train_options {
     const char *data;    /* folder; NULL: the usual one */
     const struct data_kind *data_kind;
@@ -74,6 +84,7 @@ struct train_options {
     uint32_t slices, slice_members; /* of the model, and nodes that train each; 0: no slices */
     uint32_t spread; /* rounds in which a fragment is averaged once; 0: 1 */
     struct optimizer outer; /* AVERAGE_OUTER; kind NULL: none */
+    struct batch_options batches;
     struct set_kind kind; /* of the set, as `average` and the optimizer have it */
     sleet_codec codec;    /* of what is not state; 0: the default */
     double keep;          /* of each node's gradient, with a sparse codec; 0: the default */
@@ -192,6 +203,40 @@ double feedback_before(struct learner *, const struct train_options *, struct sh
 void feedback_forget(const struct learner *, const struct train_options *, float *residual);
 bool feedback_after(struct learner *, uint32_t flags, const float *tensors, float *values);
 
+/* ---- batches that follow step times (sleet-train-batch.c) ---------------- */
+
+#define TABLE_COLUMNS 3
+#define TABLE_FLOATS (TABLE_COLUMNS * NODES_MAX) /* one fragment */
+
+struct train_batch {
+    const struct batch_options *options;
+    bool virtual_time; /* a sample takes 0.1 ms */
+    uint32_t index;    /* of the node */
+    uint32_t now;      /* samples of its step */
+    double rate;       /* what the learning rate is multiplied by */
+    double step_s;     /* of the last step, without waiting */
+    double busy_s;     /* of `steps` of them, since the last table */
+    uint64_t steps, tables, missed;
+    double spread[2];             /* longest over shortest step in the last table of each half */
+    uint32_t sum_least, sum_most; /* samples of a step of all, of the tables */
+};
+
+/* "2" for all nodes or "1,1,2,4", with ":4,2,1,1" for the second half. */
+bool batch_parse_slow(const char *text, struct batch_options *);
+/* Fill in what was not given; NULL, or what does not go together. */
+const char *batch_settle(struct train_options *);
+void batch_open(struct train_batch *, const struct train_options *, uint32_t index);
+/* Let the learner take this node's next step. */
+void batch_use(const struct train_batch *, const struct optimizer *whole, struct learner *);
+/* A step took so long; where the node is slowed down this waits. */
+void batch_note(struct train_batch *, bool second_half, double seconds);
+/* Is a table due behind the first `done` steps? */
+bool batch_due(const struct train_batch *, uint64_t done);
+double batch_weight(const struct train_batch *); /* in the average; 0: as usual */
+void batch_give(const struct train_batch *, float table[TABLE_FLOATS]);
+/* The mean of what nodes gave, with the flags of the round's report. */
+void batch_take(struct train_batch *, bool second_half, uint32_t flags, const float table[TABLE_FLOATS]);
+
 /* ---- parameters whose owners stay (sleet-train-owner.c) ------------------ */
 
 /* A node's share of `params` elements, by runs of the set. */
@@ -215,6 +260,7 @@ struct train_node {
     struct learner *learner; /* borrowed; nodes that take turns share it */
     struct shard_walk walk;
     float *values;
+    struct train_batch batch;
     struct train_keeper keeper; /* average_owned() */
     uint32_t place, places;     /* its shard, of so many */
     struct trigger *trigger;    /* borrowed */
@@ -227,6 +273,7 @@ void node_close(struct train_node *);
 /* A local step, or what goes into a round of one; the loss.  With --ef `residual` is what was left out so far,
  * `scratch` learner.params floats. */
 double node_step(struct train_node *, uint64_t step, const float *residual, float *scratch);
+bool node_second_half(const struct train_node *, uint64_t step);
 /* Is a round due behind the first `done` steps? */
 bool node_due(const struct train_node *, uint64_t done);
 /* What goes into a round, packed; see learner_pack(). */
@@ -272,6 +319,7 @@ struct train_tally {
     double steps;            /* taken by this node */
     double skipped, stalled; /* rounds missed, rounds the daemon did not answer */
     double behind;           /* rounds of gradients without a step */
+    double drawn;            /* samples */
     double rounds, coverage_sum, least_coverage, longest_wait;
     double loss_sum, loss_count; /* of the epoch */
     /* simulation: evaluations and the sums of their scores */
@@ -288,6 +336,8 @@ struct train_done {
     double final_loss;     /* likewise, on training samples, see learner_loss() */
     double mean_statistics; /* likewise, with --bn-stats local; else below 0 */
     double seconds;
+    double slowest_s; /* sum over steps of the longest of any node; a real node's own */
+    const struct train_batch *batch; /* a node's, at the end */
     double pace_ms, contributors; /* simulation with --straggle: virtual time of a round, and who is in it; else 0 */
     double bytes; /* simulation: sent by a node, up to the exact last round */
     double across; /* of them to other sites; below 0: there is one */

@@ -11,6 +11,7 @@
 struct trainer {
     int set; /* < 0: not registered */
     bool paused;
+    double weight; /* 0: the default */
     uint64_t halts; /* of its node when its round started */
     float *values, *result, *residual;
     uint64_t *owned; /* a bit a run */
@@ -191,6 +192,11 @@ void cluster_set_active(cluster *c, uint32_t node, bool active)
     c->trainers[node].paused = !active;
 }
 
+void cluster_set_weight(cluster *c, uint32_t node, double weight)
+{
+    c->trainers[node].weight = weight;
+}
+
 int cluster_start(cluster *c, uint32_t node, const sleet_round_options *options)
 {
     struct trainer *t = &c->trainers[node];
@@ -199,6 +205,8 @@ int cluster_start(cluster *c, uint32_t node, const sleet_round_options *options)
     if (options)
         args.options = *options;
     args.options.size = sizeof args.options;
+    if (!(args.options.weight > 0))
+        args.options.weight = t->weight;
     uint64_t at = 0;
     for (uint32_t i = 0; i < c->tensors; i++) {
         c->send[i] = t->values + at;

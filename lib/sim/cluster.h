@@ -39,6 +39,9 @@ const struct cluster_report *cluster_report(const cluster *, uint32_t node);
 int cluster_register(cluster *, uint32_t node);
 void cluster_set_active(cluster *, uint32_t node, bool active); /* false: the trainer pauses */
 
+/* Of its contributions where the round's options give none; 0: the default. */
+void cluster_set_weight(cluster *, uint32_t node, double weight);
+
 /* Start a round on one node now: 0 or a SLEET_E code. */
 int cluster_start(cluster *, uint32_t node, const sleet_round_options *);
 /* Start a round on every node that runs and is active, run until all of them

@@ -109,6 +109,12 @@ triggers_case() {
     ok "triggers: outer: and else it is not (${loss[2]})" [ "${loss[0]}" != "${loss[2]}" ]
     learns "outer steps, adamw inside" final_accuracy '>' 0.7 --steps 60 --every 5 --outer nesterov \
         --outer-momentum 0.5 --optimizer adamw --lr 0.01
+    learns "batches that follow step times" spread '<=' 1.25 --steps 60 --batch-control --batch-every 8 --slow 1,3:3,1
+    ok "triggers: batches: the global batch stays" \
+        [ "$(figure t global_batch_least) $(figure t global_batch_most) $(figure t tables_missed)" = "128 128 0" ]
+    ok "triggers: batches: the slow node has a quarter of it ($(figure t batch))" [ "$(figure t batch)" = 32 ]
+    train t --sim 2 --deadband 0.2
+    ok "triggers: batches: options without control are refused" eval 'ended t 10; [ "$code" = 2 ] && said t.err "need --batch-control"'
     learns "spread" final_accuracy '>' 0.7 --steps 60 --spread 8
     ok "triggers: spread: a node sent $(figure t sent_bytes) bytes; without it 30 million" \
         at_most "$(figure t sent_bytes)" 6000000
