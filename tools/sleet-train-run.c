@@ -122,6 +122,12 @@ static struct train_state state_of(struct run *r)
                                 .values = r->node.values};
 }
 
+/* Does the trigger go by times?  Else they stay out of its state, and so of checkpoints. */
+static bool times_count(const struct run *r)
+{
+    return r->o->trigger.kind == &trigger_auto;
+}
+
 /* One round behind the step from `step`; `report` is zero-filled where the daemon did not answer in time. */
 static int average(struct run *r, uint64_t step, bool exact, sleet_report *report)
 {
@@ -159,7 +165,7 @@ static int average(struct run *r, uint64_t step, bool exact, sleet_report *repor
     r->line.round = report->round;
     r->line.group = report->group_size;
     r->line.coverage = report->coverage;
-    trigger_round(r->node.trigger, r->line.wait);
+    trigger_round(r->node.trigger, times_count(r) ? r->line.wait : 0);
     train_print_every(&r->print, r->line.step, r->node.trigger);
     if (report->flags & SLEET_PARKED)
         return EXIT_OK; /* no round, and nothing covered */
@@ -275,7 +281,7 @@ static int train(struct run *r)
         r->tally->loss_count++;
         fill_time(r, began);
         sleet_report report = {.flags = SLEET_ALONE};
-        trigger_step(r->node.trigger, train_clock() - began);
+        trigger_step(r->node.trigger, times_count(r) ? train_clock() - began : 0);
         int round_due = due(r);
         if (round_due < 0)
             return give_up(r, "looking for a round of others", round_due);
