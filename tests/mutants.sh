@@ -63,6 +63,7 @@ names=(
     "an end of an edge takes its step whether or not the other can"
     "steps over an edge that are decided late are lost"
     "ends of an edge that have lost step go on"
+    "one of two neighbours takes what the other does not"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -151,6 +152,7 @@ fault() { # NUMBER
     41) plant $low '    s->low.late = step;' '    (void)step;' ;;
     42) plant $low '    if (w->open && tag != w->tag) {' '    if (false) {' &&
         plant $low '    if (w->tagged && w->tag_there != w->tag)' '    if (false)' ;;
+    43) plant lib/core/round/edge_parts.h '    return !edge_two_way(g, rank) || ' '    return g->segments > 0 || ' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }
