@@ -205,7 +205,7 @@ int cluster_start(cluster *c, uint32_t node, const sleet_round_options *options)
     if (options)
         args.options = *options;
     args.options.size = sizeof args.options;
-    if (!(args.options.weight > 0))
+    if (args.options.weight == 0)
         args.options.weight = t->weight;
     uint64_t at = 0;
     for (uint32_t i = 0; i < c->tensors; i++) {
