@@ -1,6 +1,6 @@
 #!/bin/bash
 # Every recipe runs: `sleet-train --recipe NAME` takes a few steps of it, in a simulation of two nodes.
-# Each is in the tarball and installed.
+# Each is in the tarball and installed, and docs/papers.md has what its experiments measured.
 # Needs the build folder in SLEET_BUILD, the tree in SLEET_SRC, dataset-fashion-mnist.
 set -u
 build=${SLEET_BUILD:?set SLEET_BUILD to the build folder}
@@ -19,6 +19,7 @@ listed=$(sed -n '/^dist_recipes_DATA/,/[^\\]$/p' "$src/Makefile.am" | grep -oE '
 for file in "$src"/recipes/*.ini; do
     name=$(basename "$file" .ini)
     grep -qx "$name" <<<"$listed" || fault "$name is not in dist_recipes_DATA of Makefile.am"
+    grep -q "^## $name\$" "$src/docs/papers.md" || fault "docs/papers.md has no section $name: lab reproduce all writes it"
     out=$("$build/sleet-train" --recipe "$name" --sim 2 --epochs 3 --limit 200 --hidden 8 --json 2>&1) &&
         grep -q '"event":"done"' <<<"$out" || fault "$name does not run: $(tail -n 1 <<<"$out")"
 done
