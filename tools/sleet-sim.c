@@ -1,6 +1,7 @@
 /* sleet-sim - averages random tensors among simulated nodes and prints what
  * loss cost.  Times are virtual; the same options give the same output.
  * Exit: 0 done, 1 a round failed or was late, 2 usage. */
+#include "recipe/options.h"
 #include "sim/cluster.h"
 #include "sleet-sim-scenario.h"
 #include <errno.h>
@@ -14,6 +15,7 @@
 struct options {
     uint64_t nodes, rounds, elements, seed, rate_bps, membership;
     double loss, delay_ms, jitter_ms, deadline_ms;
+    struct set_kind kind;
     bool repair_off, sealed, json;
 };
 
@@ -35,6 +37,8 @@ static const char help[] =
     "      --elements E   f32 elements of the tensor (10000)\n"
     "      --deadline MS  of every round (2000)\n"
     "      --rate BPS     send rate of a node, bits per second (default of sleetd)\n"
+    "      --strategy S   who averages with whom, NAME[:A[,B]] (rps)\n"
+    "      --recipe NAME  options of a recipe; those given beside it win; list: what there is\n"
     "      --seed S       of every random choice (1)\n"
     "      --no-repair    missing results are not asked for again\n"
     "      --sealed       sessions are sealed, as those of sleetd\n"
@@ -71,11 +75,17 @@ static const struct option long_options[] = {
     {"jitter", 1, NULL, 'j'},   {"rounds", 1, NULL, 'r'},   {"elements", 1, NULL, 'e'},
     {"deadline", 1, NULL, 't'}, {"rate", 1, NULL, 'b'},     {"seed", 1, NULL, 's'},
     {"membership", 1, NULL, 'm'}, {"no-repair", 0, NULL, 'x'}, {"sealed", 0, NULL, 'S'}, {"json", 0, NULL, 'J'},    {"help", 0, NULL, 'h'},
-    {"version", 0, NULL, 'V'},  {NULL, 0, NULL, 0}};
+    {"strategy", 1, NULL, 'w'}, {"recipe", 1, NULL, 'R'},   {"version", 0, NULL, 'V'},
+    {NULL, 0, NULL, 0}};
 
 static bool set_option(struct options *o, int option, const char *text)
 {
     switch (option) {
+    case 'x': return o->repair_off = true;
+    case 'S': return o->sealed = true;
+    case 'J': return o->json = true;
+    case 'R': return true; /* taken before */
+    case 'w': return kind_strategy_of(&o->kind, text);
     case 'n':
         return parse_u64(text, 1, SIM_NODES_MAX, &o->nodes);
     case 'r':
@@ -101,10 +111,17 @@ static bool set_option(struct options *o, int option, const char *text)
     }
 }
 
+static bool take_of_recipe(void *o, int option, const char *text)
+{
+    return set_option(o, option, text);
+}
+
 /* The exit status, or -1 to go on. */
 static int parse(struct options *o, int argc, char **argv)
 {
-    int option, index = -1;
+    int option, index = -1, status = recipe_options(RECIPE_SIM, argc, argv, "n:h", long_options, take_of_recipe, o);
+    if (status >= 0)
+        return status;
     while ((option = getopt_long(argc, argv, "n:h", long_options, &index)) != -1) {
         if (option == 'h') {
             fputs(help, stdout);
@@ -113,12 +130,6 @@ static int parse(struct options *o, int argc, char **argv)
             printf("sleet-sim %d.%d.%d\n", SLEET_VERSION_MAJOR, SLEET_VERSION_MINOR,
                    SLEET_VERSION_PATCH);
             return 0;
-        } else if (option == 'x') {
-            o->repair_off = true;
-        } else if (option == 'S') {
-            o->sealed = true;
-        } else if (option == 'J') {
-            o->json = true;
         } else if (option == '?') {
             return 2;
         } else if (!set_option(o, option, optarg)) {
@@ -132,7 +143,11 @@ static int parse(struct options *o, int argc, char **argv)
         fprintf(stderr, "sleet-sim: unexpected argument '%s'; see --help\n", argv[optind]);
         return 2;
     }
-    return -1;
+    o->kind = kind_resolved(o->kind);
+    const char *wrong = kind_refuse(&o->kind);
+    if (wrong)
+        fprintf(stderr, "sleet-sim: %s\n", wrong);
+    return wrong ? 2 : -1;
 }
 
 static void randomize(cluster *c, sleet_rng *rng)
@@ -242,7 +257,8 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "--scenario") == 0)
         return sim_scenario(argv[2]);
-    struct options o = {.nodes = 8,
+    struct options o = {.kind = {.payload = SLEET_MODEL},
+                        .nodes = 8,
                         .rounds = 20,
                         .elements = 10000,
                         .seed = 1,
@@ -255,6 +271,7 @@ int main(int argc, char **argv)
         return sim_membership((uint32_t)o.membership, o.loss, o.delay_ms, o.seed, o.json);
     struct sim_config config = {.nodes = (uint32_t)o.nodes,
                                 .seed = o.seed,
+                                .kind = o.kind,
                                 .rate_bps = o.rate_bps,
                                 .repair_off = o.repair_off,
                                 .sealed = o.sealed,
