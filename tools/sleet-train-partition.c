@@ -6,10 +6,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define APART SEC(1) /* virtual, with the links down */
 #define MEETING SEC(4)
 #define TRIES 3 /* exact rounds, until all parts are there */
+#define MEET_WAIT 10 /* seconds in which rounds without the others, who are there, do not count */
 
 static struct model_shape shape_of(const struct train_node *n)
 {
@@ -113,10 +115,16 @@ int parts_merge(struct train_sets *s, struct train_node *n, const float *given, 
         error = sleet_wait_nodes(set, n->options->min_nodes, (int64_t)(n->options->min_wait * 1e9));
     if (!error || error == SLEET_EAGAIN) /* without the rest */
         error = one_round(set, false, given, mean, count, &report);
-    for (int i = 0; !error && i < TRIES && out->present < out->all; i++) {
+    double until = train_clock() + MEET_WAIT;
+    for (int i = 0; !error && i < TRIES && out->present < out->all;) {
         error = one_round(set, true, given, mean, count, &report);
+        if (!error && (report.flags & (SLEET_ALONE | SLEET_PARKED | SLEET_JOINING)) && train_clock() < until) {
+            usleep(10000); /* ahead of the others, or one that comes: it has given nothing */
+            continue;
+        }
         if (!error)
             out->present = merge(n, report.flags & (SLEET_ALONE | SLEET_PARKED) ? given : mean);
+        i++;
     }
     /* The set stays until sleet_close(), and with it `mean`. */
     s->parts = mean;
