@@ -58,6 +58,17 @@ bool node_second_half(const struct train_node *n, uint64_t step)
     return step >= n->learner->optimizer.steps / 2;
 }
 
+sleet_round_options node_round(const struct train_options *o, bool exact)
+{
+    return (sleet_round_options){.size = sizeof(sleet_round_options),
+                                 .exact = exact,
+                                 .keep = o->keep,
+                                 .keep_auto = o->keep_auto,
+                                 .quorum = o->quorum,
+                                 .max_async = o->max_async,
+                                 .deadline_ns = exact ? 0 : (int64_t)(o->deadline * 1e9)};
+}
+
 bool node_due(const struct train_node *n, uint64_t done)
 {
     bool last = n->options->average == AVERAGE_OUTER && done == n->learner->optimizer.steps;

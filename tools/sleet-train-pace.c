@@ -8,16 +8,14 @@ static void begin(sim *s, void *arg)
 {
     struct runner *r = arg;
     struct pace *p = r->pace;
-    const struct train_options *o = p->options;
-    const sleet_round_options options = {.size = sizeof options,
-                                         .keep = o->keep,
-                                         .quorum = o->quorum,
-                                         .max_async = o->max_async,
-                                         .deadline_ns = (int64_t)(o->deadline * 1e9)};
+    struct train_node *n = &p->nodes[r->node];
+    float *residual = cluster_residual(p->cluster, r->node);
+    const sleet_round_options options = node_round(p->options, false);
     (void)s;
-    p->loss += node_step(&p->nodes[r->node], r->step, cluster_residual(p->cluster, r->node), p->scratch);
+    p->loss += node_step(n, r->step, residual, p->scratch);
     p->losses++;
-    node_give(&p->nodes[r->node], cluster_values(p->cluster, r->node));
+    node_give(n, cluster_values(p->cluster, r->node));
+    feedback_forget(n->learner, p->options, residual);
     p->failed |= cluster_start(p->cluster, r->node, &options) != SLEET_OK;
 }
 

@@ -131,14 +131,8 @@ static bool times_count(const struct run *r)
 /* One round behind the step from `step`; `report` is zero-filled where the daemon did not answer in time. */
 static int average(struct run *r, uint64_t step, bool exact, sleet_report *report)
 {
-    sleet_round_options options = {.size = sizeof options,
-                                   .exact = exact,
-                                   .keep_auto = r->o->keep_auto,
-                                   .keep = r->o->keep,
-                                   .weight = batch_weight(&r->node.batch),
-                                   .quorum = r->o->quorum,
-                                   .max_async = r->o->max_async,
-                                   .deadline_ns = exact ? 0 : (int64_t)(r->o->deadline * 1e9)};
+    sleet_round_options options = node_round(r->o, exact);
+    options.weight = batch_weight(&r->node.batch);
     double before = train_clock();
     *report = (sleet_report){0};
     r->sets.schedule = (float)r->line.step;

@@ -93,13 +93,7 @@ static bool share_tables(struct simulation *s, uint64_t step)
  * below 0 when a report is overdue. */
 static double average(struct simulation *s, uint64_t step, const bool *due, bool exact, double *wait)
 {
-    sleet_round_options options = {.size = sizeof options,
-                                   .exact = exact,
-                                   .keep = s->o->keep,
-                                   .keep_auto = s->o->keep_auto,
-                                   .quorum = s->o->quorum,
-                                   .max_async = s->o->max_async,
-                                   .deadline_ns = exact ? 0 : (int64_t)(s->o->deadline * 1e9)};
+    const sleet_round_options options = node_round(s->o, exact);
     double sum = 0;
     uint32_t in = 0;
     if (s->o->lie != 1)

@@ -274,6 +274,8 @@ void node_close(struct train_node *);
  * `scratch` learner.params floats. */
 double node_step(struct train_node *, uint64_t step, const float *residual, float *scratch);
 bool node_second_half(const struct train_node *, uint64_t step);
+/* How a round is made, but for the weight of the node's part in it. */
+sleet_round_options node_round(const struct train_options *, bool exact);
 /* Is a round due behind the first `done` steps? */
 bool node_due(const struct train_node *, uint64_t done);
 /* What goes into a round, packed; see learner_pack(). */

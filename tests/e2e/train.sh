@@ -176,6 +176,16 @@ quorums_case() {
     done
     ok "quorums: the slow one sets the pace of all only (${ms[*]} ms)" \
         awk -v a="${ms[0]}" -v m="${ms[1]}" -v s="${ms[2]}" 'BEGIN { exit !(a >= 200 && m < 0.6 * a && s < 60 && s < m) }'
+    local loss=() how
+    for how in carry nodes; do
+        train t --sim 4 --steps 10 --hidden 8 --average gradient --straggle 10 --loss 0.3 --estimator $how
+        ok "quorums: estimator $how ends" ended t 60
+        loss+=("$(figure t final_loss)")
+    done
+    ok "quorums: estimators carry and nodes are two at a pace of their own, too (${loss[*]})" [ "${loss[0]}" != "${loss[1]}" ]
+    train t --sim 4 --steps 10 --hidden 8 --average gradient --straggle 10 --sites 2 --codec topk --ef plain --keep auto
+    ok "quorums: --keep auto ends" ended t 60
+    ok "quorums: --keep auto counts there as well (inside: $(figure t keep_inside))" [ "$(figure t keep_inside)" = 1.0000 ]
     train t --average gradient --quorum solo
     ok "quorums: what would be lost" ended t 30
     ok "quorums: is refused (code $code)" eval '[ "$code" = 2 ] && said t.err "^sleet-train: --quorum would lose late gradients"'
