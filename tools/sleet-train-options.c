@@ -380,7 +380,7 @@ static bool from_launcher(struct train_options *o)
     if (node && nodes &&
         (!whole32(nodes, 1, NODES_MAX, &count) || !whole32(node, 0, count - 1, &index)))
         return false;
-    if (!o->min_nodes)
+    if (!o->min_nodes && o->average)
         o->min_nodes = count;
     if (!o->shard_count) {
         o->shard = index;
@@ -403,9 +403,9 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
                                               .clip_norm = -1,
                                               .weight_decay = -1,
                                               .warm_up = UINT64_MAX,
-                                              .momentum = 0.9,
-                                              .beta1 = 0.9,
-                                              .beta2 = 0.999},
+                                              .momentum = -1,
+                                              .beta1 = -1,
+                                              .beta2 = -1},
                                 .loss_scale = 1,
                                 .init_scale = 1,
                                 .seed = 1,
@@ -415,10 +415,10 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
                                 .trigger = {.delta = -1, .most = UINT64_MAX},
                                 .outer = {.rate = -1, .momentum = -1},
                                 .lie = 1,
-                                .ef_alpha = 1,
-                                .min_wait = 30,
-                                .publish_every = 20,
-                                .state_wait = 30};
+                                .ef_alpha = -1,
+                                .min_wait = -1,
+                                .publish_every = UINT32_MAX,
+                                .state_wait = -1};
     int id, status = recipe_options(RECIPE_TRAIN, argc, argv, "h", long_options, take_of_recipe, o);
     if (status >= 0)
         return status;
@@ -444,7 +444,7 @@ int train_options_parse(struct train_options *o, int argc, char **argv)
     }
     if (optind < argc)
         return usage_error("unexpected argument ", argv[optind]);
-    if (!from_launcher(o))
+    if (!o->sim && !from_launcher(o))
         return usage_error("SLEET_NODE and SLEET_NODES do not name a shard", "");
     const char *wrong = train_options_settle(o);
     return wrong ? usage_error(wrong, "") : -1;

@@ -42,6 +42,36 @@ static void fill_in(struct train_options *o)
         o->epochs = 2;
 }
 
+/* The optimizer's own numbers; NULL, or which it does not have. */
+static const char *fill_in_moments(struct optimizer *p)
+{
+    bool adam = p->kind == &optimizer_adamw;
+    if (p->momentum >= 0 && p->kind != &optimizer_sgd && p->kind != &optimizer_nesterov)
+        return "--momentum is for --optimizer sgd and nesterov";
+    if (!adam && (p->beta1 >= 0 || p->beta2 >= 0))
+        return "--beta1 and --beta2 are for --optimizer adamw";
+    p->momentum = p->momentum < 0 ? 0.9 : p->momentum;
+    p->beta1 = p->beta1 < 0 ? 0.9 : p->beta1;
+    p->beta2 = p->beta2 < 0 ? 0.999 : p->beta2;
+    return NULL;
+}
+
+/* What goes on between a trainer and its daemon; NULL, or what is not. */
+static const char *fill_in_daemon(struct train_options *o)
+{
+    bool state = o->publish_every != UINT32_MAX || o->state_wait >= 0;
+    if (o->sim && o->shard_count)
+        return "--shard is of one node: --sim has all of them in this process";
+    if ((o->sim || !o->average) && (o->control || o->min_nodes || o->min_wait >= 0 || state))
+        return "--control, --min-nodes, --min-wait, --publish-every and --state-wait are for a daemon: with --sim and --average none there is none";
+    if (state && average_owned(o->average))
+        return "--publish-every and --state-wait are not for --average owner and --outer: a node that joins has all from the owners";
+    o->min_wait = o->min_wait < 0 ? 30 : o->min_wait;
+    o->publish_every = o->publish_every == UINT32_MAX ? 20 : o->publish_every;
+    o->state_wait = o->state_wait < 0 ? 30 : o->state_wait;
+    return NULL;
+}
+
 /* When a node averages; NULL, or what does not go together. */
 static const char *fill_in_trigger(struct train_options *o)
 {
@@ -89,8 +119,11 @@ static const char *fill_in_kind(struct train_options *o)
         o->kind.estimator = SLEET_CARRY;
     if (o->ef && (o->kind.estimator != SLEET_CARRY || o->forget))
         return "--ef carries over what is missing: it goes with --estimator carry";
-    if (!o->ef && (o->ef_average || o->ef_alpha < 1))
-        return "--ef-alpha and --ef-average need --ef";
+    if (o->ef_alpha >= 0 && o->ef != EF_AHEAD)
+        return "--ef-alpha is how far --ef step-ahead goes: it needs that";
+    if (!o->ef && o->ef_average)
+        return "--ef-average needs --ef";
+    o->ef_alpha = o->ef_alpha < 0 ? 1 : o->ef_alpha;
     o->kind.spread = (uint8_t)o->spread;
     bool gradient = !average_local(o->average);
     o->kind.exchange = average_owned(o->average) ? SLEET_REDUCE_SCATTER : SLEET_ALL_REDUCE;
@@ -120,6 +153,8 @@ static const char *refuse_quorum(const struct train_options *o)
         return "--straggle is for --sim 2 or more with --average model or gradient in each step";
     if (o->straggle > 0 && (o->ef_average || o->partition || o->lie != 1))
         return "--straggle lets nodes go at their own pace: --ef-average, --partition and --lie keep them in lock step";
+    if (o->straggle > 0 && (o->batches.on || o->batches.slows))
+        return "--straggle says how long steps take, as --slow does, and --batch-control follows that one: give one";
     return NULL;
 }
 
@@ -135,13 +170,32 @@ static const char *refuse_partition(const struct train_options *o)
     return NULL;
 }
 
+/* What says how nodes average does not go with nodes that do not, or not that way. */
+static const char *refuse_idle(const struct train_options *o)
+{
+    if (!o->average && (o->kind.strategy || o->kind.estimator || o->codec || o->spread || o->deadline > 0 || o->clip > 0))
+        return "--strategy, --estimator, --codec, --spread, --deadline and --clip say how nodes average: not with --average none";
+    if (o->clip > 0 && o->kind.strategy && strategy_by_id((int)o->kind.strategy)->edges)
+        return "--clip is what owners do, and that --strategy has none";
+    if (o->burst > 0 && !(o->loss > 0))
+        return "--burst says how --loss comes: give both";
+    return NULL;
+}
+
 const char *train_options_settle(struct train_options *o)
 {
+    if (o->batch && o->batches.control.global)
+        return "--batch is a node's part of --global-batch: give one";
     if (o->epochs && o->steps)
         return "--epochs and --steps both say how long to train: give one";
     if (o->local_statistics && o->model != &model_cnn_bn)
         return "--bn-stats is for --model cnn-bn: no other keeps statistics";
     fill_in(o);
+    const char *wrong = fill_in_moments(&o->optimizer);
+    if (!wrong)
+        wrong = refuse_idle(o);
+    if (wrong)
+        return wrong;
     if (o->refresh && (o->average != AVERAGE_MODEL || o->outer.kind))
         return "--refresh-momentum is for --average model without --outer: others average no moments, or all";
     if ((o->refresh || o->local_moments) && !o->optimizer.kind->moments)
@@ -152,7 +206,7 @@ const char *train_options_settle(struct train_options *o)
         return "--outer-lr and --outer-momentum need --outer nesterov";
     if (o->local_moments && (o->average != AVERAGE_MODEL || o->outer.kind || o->refresh))
         return "--local-momentum is for --average model without --outer and --refresh-momentum: others average no moments, or all";
-    const char *wrong = fill_in_trigger(o);
+    wrong = fill_in_trigger(o);
     if (wrong)
         return wrong;
     wrong = refuse_partition(o);
@@ -164,7 +218,9 @@ const char *train_options_settle(struct train_options *o)
         o->outer.momentum = o->outer.momentum < 0 ? 0.9 : o->outer.momentum;
         o->outer.schedule = SCHEDULE_CONSTANT;
     }
-    wrong = fill_in_slices(o);
+    wrong = fill_in_daemon(o);
+    if (!wrong)
+        wrong = fill_in_slices(o);
     if (!wrong)
         wrong = batch_settle(o);
     if (!wrong)

@@ -237,6 +237,15 @@ not_resumed() {
     ok "refuse: $what: the file is as it was" cmp "$file" "$work/copy"
 }
 
+# idle PATTERN OPTIONS...: one of these would do nothing: a sentence says so.
+idle() {
+    local pattern=$1
+    shift
+    train r "$@"
+    ok "refuse: $* ends" ended r 30
+    ok "refuse: $*: $(sed 's/sleet-train: //' "$work/r.err") (code $code)" eval '[ "$code" = 2 ] && said r.err "^sleet-train: .*$pattern"'
+}
+
 refuse_case() {
     local good=$work/good.ckpt
     rm -f "$work"/*.ckpt
@@ -260,6 +269,18 @@ refuse_case() {
     train r --average none --checkpoint "$work/none/a.ckpt"
     ok "refuse: a folder that is not there" ended r 30
     ok "refuse: at once, before a step" eval 'said r.err "none/a.ckpt: No such file" && ! said r.out event'
+    idle "--ef-alpha .* needs that" --average gradient --ef plain --ef-alpha 0.5
+    idle "--momentum is for" --optimizer adamw --momentum 0.5
+    idle "--beta1 and --beta2 are for" --beta2 0.9
+    idle "are for a daemon" --sim 2 --min-nodes 2
+    idle "are for a daemon" --average none --state-wait 1
+    idle "--shard is of one node" --sim 2 --shard 0/2
+    idle "are not for --average owner" --average owner --publish-every 5
+    idle "say how nodes average" --average none --codec i8
+    idle "--clip is what owners do" --sim 2 --strategy ring --clip 4
+    idle "--burst says how --loss comes" --sim 2 --burst 4
+    idle "--batch is a node's part" --batch-control --batch 32 --global-batch 64
+    idle "--straggle says how long" --sim 2 --straggle 5 --slow 1,2
 }
 
 # ---- in a job --------------------------------------------------------------------------
