@@ -13,9 +13,9 @@
  * With --matrix values are those of one, of which ring:R and pairs:R send differences of rank R.  A node's
  * is, with --alike, a multiple of one product of vectors but for a little.
  * With --steady values are not drawn anew: every node adds N(0, 1) before every round. */
+#include "number.h"
 #include "sim/cluster.h"
 #include "sleet-bench.h"
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,24 +88,6 @@ static const struct option long_options[] = {
     {"seed", 1, NULL, 's'},   {"json", 0, NULL, 'J'},        {"help", 0, NULL, 'h'},
     {NULL, 0, NULL, 0}};
 
-static bool whole(const char *text, uint64_t least, uint64_t most, uint64_t *out)
-{
-    char *end;
-    errno = 0;
-    unsigned long long v = strtoull(text, &end, 10);
-    if (errno || end == text || *end || *text == '-' || v < least || v > most)
-        return false;
-    *out = v;
-    return true;
-}
-
-static bool number(const char *text, double most, double *out)
-{
-    char *end;
-    *out = strtod(text, &end);
-    return end != text && !*end && *out >= 0 && *out <= most;
-}
-
 /* "16x8" */
 static bool matrix(const char *text, struct options *o)
 {
@@ -114,30 +96,30 @@ static bool matrix(const char *text, struct options *o)
     if (n >= sizeof rows || text[n] != 'x')
         return false;
     memcpy(rows, text, n);
-    return whole(rows, 1, 4096, &o->rows) && whole(text + n + 1, 1, 4096, &o->cols);
+    return number_whole(rows, 1, 4096, &o->rows) && number_whole(text + n + 1, 1, 4096, &o->cols);
 }
 
 static bool set_option(struct options *o, int option, const char *text)
 {
     switch (option) {
     case 'n':
-        return whole(text, 2, SLEET_GROUP_MAX, &o->nodes);
+        return number_whole(text, 2, SLEET_GROUP_MAX, &o->nodes);
     case 'r':
-        return whole(text, 1, ROUNDS_MOST, &o->rounds);
+        return number_whole(text, 1, ROUNDS_MOST, &o->rounds);
     case 'R':
-        return whole(text, 1, 1000000, &o->repetitions);
+        return number_whole(text, 1, 1000000, &o->repetitions);
     case 'f':
-        return whole(text, 1, 65536, &o->fragments);
+        return number_whole(text, 1, 65536, &o->fragments);
     case 'm':
         return matrix(text, o);
     case 's':
-        return whole(text, 0, UINT64_MAX, &o->seed);
+        return number_whole(text, 0, UINT64_MAX, &o->seed);
     case 'l':
-        return number(text, 1, &o->loss);
+        return number_real(text, 0, 1, &o->loss);
     case 'o':
-        return number(text, 0.5, &o->out);
+        return number_real(text, 0, 0.5, &o->out);
     case 'd':
-        return number(text, 1000, &o->delay_ms);
+        return number_real(text, 0, 1000, &o->delay_ms);
     default:
         o->steady |= option == 'S';
         o->repair |= option == 'p';

@@ -1,10 +1,10 @@
 /* sleet-sim - averages random tensors among simulated nodes and prints what
  * loss cost.  Times are virtual; the same options give the same output.
  * Exit: 0 done, 1 a round failed or was late, 2 usage. */
+#include "number.h"
 #include "recipe/options.h"
 #include "sim/cluster.h"
 #include "sleet-sim-scenario.h"
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,27 +49,6 @@ static const char help[] =
     "  -h, --help         this text\n"
     "      --version      the version\n";
 
-static bool parse_u64(const char *text, uint64_t least, uint64_t most, uint64_t *out)
-{
-    char *end;
-    errno = 0;
-    unsigned long long v = strtoull(text, &end, 10);
-    if (errno || end == text || *end || *text == '-' || v < least || v > most)
-        return false;
-    *out = v;
-    return true;
-}
-
-static bool parse_f64(const char *text, double least, double most, double *out)
-{
-    char *end;
-    double v = strtod(text, &end);
-    if (end == text || *end || !(v >= least && v <= most))
-        return false;
-    *out = v;
-    return true;
-}
-
 static const struct option long_options[] = {
     {"nodes", 1, NULL, 'n'},    {"loss", 1, NULL, 'l'},     {"delay", 1, NULL, 'd'},
     {"jitter", 1, NULL, 'j'},   {"rounds", 1, NULL, 'r'},   {"elements", 1, NULL, 'e'},
@@ -87,25 +66,25 @@ static bool set_option(struct options *o, int option, const char *text)
     case 'R': return true; /* taken before */
     case 'w': return kind_strategy_of(&o->kind, text);
     case 'n':
-        return parse_u64(text, 1, SIM_NODES_MAX, &o->nodes);
+        return number_whole(text, 1, SIM_NODES_MAX, &o->nodes);
     case 'r':
-        return parse_u64(text, 1, 1000000, &o->rounds);
+        return number_whole(text, 1, 1000000, &o->rounds);
     case 'e':
-        return parse_u64(text, 1, 1u << 26, &o->elements);
+        return number_whole(text, 1, 1u << 26, &o->elements);
     case 'b':
-        return parse_u64(text, 1000, 1000000000000, &o->rate_bps);
+        return number_whole(text, 1000, 1000000000000, &o->rate_bps);
     case 's':
-        return parse_u64(text, 0, UINT64_MAX, &o->seed);
+        return number_whole(text, 0, UINT64_MAX, &o->seed);
     case 'm':
-        return parse_u64(text, 2, SIM_NODES_MAX, &o->membership);
+        return number_whole(text, 2, SIM_NODES_MAX, &o->membership);
     case 'l':
-        return parse_f64(text, 0, 1, &o->loss);
+        return number_real(text, 0, 1, &o->loss);
     case 'd':
-        return parse_f64(text, 0, 60000, &o->delay_ms);
+        return number_real(text, 0, 60000, &o->delay_ms);
     case 'j':
-        return parse_f64(text, 0, 60000, &o->jitter_ms);
+        return number_real(text, 0, 60000, &o->jitter_ms);
     case 't':
-        return parse_f64(text, 0.001, 3600000, &o->deadline_ms);
+        return number_real(text, 0.001, 3600000, &o->deadline_ms);
     default:
         return false;
     }

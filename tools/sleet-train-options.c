@@ -1,8 +1,7 @@
 #include "sleet-train.h"
+#include "number.h"
 #include "recipe/options.h"
-#include <errno.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,34 +121,10 @@ static void print_help(void)
     }
 }
 
-static bool real(const char *text, double low, double high, double *out)
-{
-    char *end;
-    errno = 0;
-    double v = strtod(text, &end);
-    if (end == text || *end || errno || !isfinite(v) || v < low || v > high)
-        return false;
-    *out = v;
-    return true;
-}
-
-static bool whole(const char *text, uint64_t low, uint64_t high, uint64_t *out)
-{
-    char *end;
-    errno = 0;
-    if (*text < '0' || *text > '9')
-        return false;
-    unsigned long long v = strtoull(text, &end, 10);
-    if (*end || errno || v < low || v > high)
-        return false;
-    *out = v;
-    return true;
-}
-
 static bool whole32(const char *text, uint32_t low, uint32_t high, uint32_t *out)
 {
     uint64_t v;
-    if (!whole(text, low, high, &v))
+    if (!number_whole(text, low, high, &v))
         return false;
     *out = (uint32_t)v;
     return true;
@@ -193,7 +168,7 @@ static bool keep_of(const char *text, struct train_options *o)
     o->keep = 0;
     if (o->keep_auto && !text[4])
         return true;
-    return (!o->keep_auto || text[4] == ':') && real(text + (o->keep_auto ? 5 : 0), 1e-6, 1, &o->keep);
+    return (!o->keep_auto || text[4] == ':') && number_real(text + (o->keep_auto ? 5 : 0), 1e-6, 1, &o->keep);
 }
 
 /* K[,M[,D]] */
@@ -208,8 +183,8 @@ static bool sites_of(const char *text, struct train_sites *s)
         part[i][len] = '\0';
         text = text[len] ? text + len + 1 : NULL;
     }
-    return !text && whole32(part[0], 2, NODES_MAX, &s->n) && real(part[1], 0.001, 100, &s->mbit) &&
-           real(part[2], 0.001, 10000, &s->delay_ms);
+    return !text && whole32(part[0], 2, NODES_MAX, &s->n) && number_real(part[1], 0.001, 100, &s->mbit) &&
+           number_real(part[2], 0.001, 10000, &s->delay_ms);
 }
 
 static bool pick(const char *text, const char *first, const char *second, bool *is_first)
@@ -218,58 +193,29 @@ static bool pick(const char *text, const char *first, const char *second, bool *
     return *is_first || strcmp(text, second) == 0;
 }
 
-static bool average_of(const char *text, enum average *out)
-{
-#define AVERAGE_X(name, value, word) \
-    if (strcmp(text, word) == 0)      \
-    {                                 \
-        *out = name;                  \
-        return true;                  \
+/* FUNCTION(text, &out): the value of a word of such a map. */
+#define WORD_X(name, value, text) {text, name},
+#define WORDS(function, type, MAP)                                                          \
+    static bool function(const char *text, type *out)                                       \
+    {                                                                                       \
+        static const struct {                                                               \
+            const char *text;                                                               \
+            type value;                                                                     \
+        } words[] = {MAP(WORD_X)};                                                          \
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)                           \
+            if (strcmp(text, words[i].text) == 0) {                                         \
+                *out = words[i].value;                                                      \
+                return true;                                                                \
+            }                                                                               \
+        return false;                                                                       \
     }
-    AVERAGE_MAP(AVERAGE_X)
-#undef AVERAGE_X
-    return false;
-}
+#define QUORUM_MAP(X)                                                                       \
+    X(SLEET_QUORUM_ALL, , "all") X(SLEET_QUORUM_MAJORITY, , "majority") X(SLEET_QUORUM_SOLO, , "solo")
 
-static bool quorum_of(const char *text, uint32_t *out)
-{
-    const struct {
-        const char *name;
-        uint32_t quorum;
-    } names[] = {{"all", SLEET_QUORUM_ALL}, {"majority", SLEET_QUORUM_MAJORITY}, {"solo", SLEET_QUORUM_SOLO}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(text, names[i].name) == 0) {
-            *out = names[i].quorum;
-            return true;
-        }
-    return whole32(text, 1, NODES_MAX, out);
-}
-
-static bool on_resize_of(const char *text, enum on_resize *out)
-{
-#define RESIZE_X(name, value, word) \
-    if (strcmp(text, word) == 0)    \
-    {                               \
-        *out = name;                \
-        return true;                \
-    }
-    ON_RESIZE_MAP(RESIZE_X)
-#undef RESIZE_X
-    return false;
-}
-
-static bool ef_of(const char *text, enum ef *out)
-{
-#define EF_X(name, value, word)  \
-    if (strcmp(text, word) == 0) \
-    {                            \
-        *out = name;             \
-        return true;             \
-    }
-    EF_MAP(EF_X)
-#undef EF_X
-    return false;
-}
+WORDS(average_of, enum average, AVERAGE_MAP)
+WORDS(on_resize_of, enum on_resize, ON_RESIZE_MAP)
+WORDS(ef_of, enum ef, EF_MAP)
+WORDS(quorum_of, uint32_t, QUORUM_MAP)
 
 /* Take one option; false when its value is out of range. */
 static bool take(struct train_options *o, enum option_id id, const char *v)
@@ -283,42 +229,42 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_EPOCHS: return whole32(v, 1, 100000, &o->epochs);
     case O_PARTITION: return whole32(v, 0, 100000, &o->partition);
     case O_ABSENT: return whole32(v, 0, NODES_MAX, &o->absent);
-    case O_STEPS: return whole(v, 1, UINT32_MAX, &o->steps);
+    case O_STEPS: return number_whole(v, 1, UINT32_MAX, &o->steps);
     case O_BATCH: return whole32(v, 1, 65536, &o->batch);
     case O_MODEL: return (o->model = model_find(v)) != NULL;
     case O_HIDDEN: return hidden_list(v, o);
     case O_OPTIMIZER: return (o->optimizer.kind = optimizer_find(v)) != NULL;
-    case O_LR: return real(v, 0, 1e30, &o->optimizer.rate);
-    case O_MOMENTUM: return real(v, 0, 0.9999, &o->optimizer.momentum);
-    case O_BETA1: return real(v, 0, 0.9999, &o->optimizer.beta1);
-    case O_BETA2: return real(v, 0, 0.999999, &o->optimizer.beta2);
-    case O_CLIP_NORM: return real(v, 0, 1e30, &o->optimizer.clip_norm);
+    case O_LR: return number_real(v, 0, 1e30, &o->optimizer.rate);
+    case O_MOMENTUM: return number_real(v, 0, 0.9999, &o->optimizer.momentum);
+    case O_BETA1: return number_real(v, 0, 0.9999, &o->optimizer.beta1);
+    case O_BETA2: return number_real(v, 0, 0.999999, &o->optimizer.beta2);
+    case O_CLIP_NORM: return number_real(v, 0, 1e30, &o->optimizer.clip_norm);
     case O_REFRESH: o->refresh = true; return true;
     case O_LOCAL_MOMENTS: o->local_moments = true; return true;
     case O_STATISTICS: return pick(v, "local", "average", &o->local_statistics);
-    case O_DECAY: return real(v, 0, 1, &o->optimizer.weight_decay);
-    case O_LOSS_SCALE: return real(v, 1e-6, 1e6, &o->loss_scale);
-    case O_INIT_SCALE: return real(v, 1e-6, 1e6, &o->init_scale);
+    case O_DECAY: return number_real(v, 0, 1, &o->optimizer.weight_decay);
+    case O_LOSS_SCALE: return number_real(v, 1e-6, 1e6, &o->loss_scale);
+    case O_INIT_SCALE: return number_real(v, 1e-6, 1e6, &o->init_scale);
     case O_SCHEDULE: return schedule_find(v, &o->optimizer.schedule);
-    case O_WARMUP: return whole(v, 0, UINT32_MAX, &o->optimizer.warm_up);
-    case O_SEED: return whole(v, 0, UINT64_MAX, &o->seed);
+    case O_WARMUP: return number_whole(v, 0, UINT32_MAX, &o->optimizer.warm_up);
+    case O_SEED: return number_whole(v, 0, UINT64_MAX, &o->seed);
     case O_EVALUATE: return whole32(v, 1, UINT32_MAX, &o->evaluate);
     case O_AVERAGE: return average_of(v, &o->average) && o->average != AVERAGE_OUTER;
     case O_EVERY:
         if (strcmp(v, trigger_auto.name) != 0)
-            return whole(v, 1, UINT32_MAX, &o->trigger.every);
+            return number_whole(v, 1, UINT32_MAX, &o->trigger.every);
         o->trigger.kind = &trigger_auto;
         return true;
     case O_TRIGGER: return (o->trigger.kind = trigger_find(v)) != NULL;
-    case O_DELTA: return real(v, 0, 1e30, &o->trigger.delta);
+    case O_DELTA: return number_real(v, 0, 1e30, &o->trigger.delta);
     case O_WINDOW: return whole32(v, 1, TRIGGER_WINDOW_MAX, &o->trigger.window);
-    case O_MAX_LOCAL: return whole(v, 0, UINT32_MAX, &o->trigger.most);
+    case O_MAX_LOCAL: return number_whole(v, 0, UINT32_MAX, &o->trigger.most);
     case O_SPREAD: return whole32(v, 1, SLEET_SPREAD_MAX, &o->spread);
     case O_OUTER:
         o->outer.kind = strcmp(v, "nesterov") == 0 ? &optimizer_nesterov : NULL;
         return o->outer.kind || strcmp(v, "none") == 0;
-    case O_OUTER_LR: return real(v, 0, 100, &o->outer.rate);
-    case O_OUTER_MOMENTUM: return real(v, 0, 0.9999, &o->outer.momentum);
+    case O_OUTER_LR: return number_real(v, 0, 100, &o->outer.rate);
+    case O_OUTER_MOMENTUM: return number_real(v, 0, 0.9999, &o->outer.momentum);
     case O_SLICES: return whole32(v, 2, 1024, &o->slices);
     case O_SLICE_MEMBERS: return whole32(v, 1, NODES_MAX, &o->slice_members);
     case O_BATCH_CONTROL: o->batches.on = true; return true;
@@ -326,7 +272,7 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_BATCH_MIN: return whole32(v, 1, BATCH_MAX, &o->batches.control.least);
     case O_BATCH_MAX: return whole32(v, 1, BATCH_MAX, &o->batches.control.most);
     case O_BATCH_EVERY: return whole32(v, 1, UINT32_MAX, &o->batches.every);
-    case O_DEADBAND: return real(v, 0, 1, &o->batches.control.deadband);
+    case O_DEADBAND: return number_real(v, 0, 1, &o->batches.control.deadband);
     case O_ON_RESIZE: return on_resize_of(v, &o->batches.control.on_resize);
     case O_SLOW: return batch_parse_slow(v, &o->batches);
     case O_ESTIMATOR:
@@ -337,31 +283,31 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_CODEC: return (o->codec = (sleet_codec)codec_of(v)) != 0;
     case O_KEEP: return keep_of(v, o);
     case O_EF: return ef_of(v, &o->ef);
-    case O_EF_ALPHA: return real(v, 0, 1, &o->ef_alpha);
+    case O_EF_ALPHA: return number_real(v, 0, 1, &o->ef_alpha);
     case O_EF_AVERAGE: return whole32(v, 0, UINT32_MAX, &o->ef_average);
     case O_CONTROL: o->control = v; return true;
     case O_MIN_NODES: return whole32(v, 1, NODES_MAX, &o->min_nodes);
-    case O_MIN_WAIT: return real(v, 0, 86400, &o->min_wait);
-    case O_DEADLINE: return real(v, 0.001, 3600, &o->deadline);
-    case O_QUORUM: return quorum_of(v, &o->quorum);
+    case O_MIN_WAIT: return number_real(v, 0, 86400, &o->min_wait);
+    case O_DEADLINE: return number_real(v, 0.001, 3600, &o->deadline);
+    case O_QUORUM: return quorum_of(v, &o->quorum) || whole32(v, 1, NODES_MAX, &o->quorum);
     case O_MAX_ASYNC: return whole32(v, 1, UINT32_MAX, &o->max_async);
     case O_STRAGGLE:
         o->uneven = strcmp(v, "uniform") == 0;
         o->straggle = 10;
-        return o->uneven || real(v, 1, 1e6, &o->straggle);
+        return o->uneven || number_real(v, 1, 1e6, &o->straggle);
     case O_SIM: return whole32(v, 1, NODES_MAX, &o->sim);
-    case O_LOSS: return real(v, 0, 0.99, &o->loss);
-    case O_BURST: return real(v, 1, 1e6, &o->burst);
+    case O_LOSS: return number_real(v, 0, 0.99, &o->loss);
+    case O_BURST: return number_real(v, 1, 1e6, &o->burst);
     case O_SITES: return sites_of(v, &o->sites);
     case O_NO_REPAIR: o->no_repair = true; return true;
-    case O_CLIP: return real(v, 0, 1e6, &o->clip);
-    case O_LIE: return real(v, -1e6, 1e6, &o->lie);
+    case O_CLIP: return number_real(v, 0, 1e6, &o->clip);
+    case O_LIE: return number_real(v, -1e6, 1e6, &o->lie);
     case O_CHECKPOINT: o->checkpoint = v; return *v != '\0';
     case O_CHECKPOINT_EVERY: return whole32(v, 1, UINT32_MAX, &o->checkpoint_every);
     case O_RESUME: o->resume = true; return true;
     case O_PUBLISH_EVERY: return whole32(v, 0, UINT32_MAX, &o->publish_every);
-    case O_STATE_WAIT: return real(v, 0, 86400, &o->state_wait);
-    case O_STEP_TIME: return real(v, 0, 3600, &o->step_time);
+    case O_STATE_WAIT: return number_real(v, 0, 86400, &o->state_wait);
+    case O_STEP_TIME: return number_real(v, 0, 3600, &o->step_time);
     case O_JSON: o->json = true; return true;
     default: return false;
     }
