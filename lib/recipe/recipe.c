@@ -287,8 +287,10 @@ bool recipe_read(struct recipe *p, FILE *in, const char *path, FILE *errors)
     base_name(path, p->name);
     snprintf(p->path, sizeof p->path, "%s", path);
     int bad = ini_parse_stream(read_line, &r, on_key, &r);
-    if (bad > 0)
-        wrong(&r, "line %d is neither a [section], a key = value nor a ; comment", bad);
+    if (bad > 0) { /* it has read on to the end */
+        r.line = bad;
+        wrong(&r, "neither a [section], a key = value nor a ; comment");
+    }
     if (bad < 0)
         wrong(&r, "out of memory");
     if (!r.failed)

@@ -4,12 +4,16 @@
  *     paper = Authors, Title, venue, arXiv number
  *     claim = one sentence
  *     differs = what is different here
- *     [train]                     ; long options of sleet-train without their dashes; a flag is
- *     strategy = one-peer         ; "yes".  A line that begins with a blank goes on with the one
- * above [sim]                       ; likewise of sleet-sim [reproduce consensus]       ; an
- * experiment; any number of them, each with a name run = sleet-bench average one-peer --json run
- * other = sleet-bench average rps --json bar = consensus_1 = 0.43 within 20 % bar =
- * other.bytes_most >= 1.5 * bytes_most
+ *     [train]                     ; long options of sleet-train without their dashes
+ *     strategy = one-peer
+ *     no-repair = yes             ; a flag
+ *     [sim]                       ; likewise of sleet-sim
+ *     [reproduce consensus]       ; an experiment; any number of them, each with a name
+ *     run = sleet-bench average one-peer --json
+ *     run other = sleet-bench average rps
+ *       --json                    ; a line that begins with a blank goes on with the one above
+ *     bar = consensus_1 = 0.43 within 20 %
+ *     bar = other.bytes_most >= 1.5 * bytes_most
  *
  * A run is a program of Sleet and its options, without a shell; its figures are the numbers of the
  * JSON objects that it prints (of a key that comes again, the last), and "exit", its status.

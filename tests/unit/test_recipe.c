@@ -62,7 +62,7 @@ static void one_fault_with_its_line(void)
         {HEAD "claim = x\n", ":5: claim was given already"},
         {HEAD "[train]\nlr = 1\nlr = 2\n", ":7: lr was given at line 6 already"},
         {HEAD "[train]\n lr = 1\n", ":6: a line that begins with a blank"},
-        {HEAD "[train]\nlr\n", "neither a [section]"},
+        {HEAD "[train]\nlr\nrate = 1\n", ":6: neither a [section]"},
         {HEAD "[reproduce x]\nrun = lab\n", "[reproduce x] needs a run and a bar"},
         {HEAD "[reproduce x]\nbar = a = 1\n", "needs a run and a bar"},
         {REPRODUCE "seeds = 0\n", ":7: seeds = \"0\""},
@@ -127,7 +127,6 @@ static void bars(void)
                                        "a = 1 within -1",
                                        "a = 1 within 0.5 x",
                                        "a = 2 * 3",
-
                                        "a = b +"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         struct recipe_bar b;
