@@ -35,16 +35,45 @@ static bool found(struct simulation *s)
     return ok;
 }
 
-/* In which nodes share what batches follow: all of a table, or nothing. */
-static cluster *tables_new(struct sim_config *config)
+/* Another set of the same nodes, one tensor; NULL when out of memory. */
+static cluster *beside(const struct train_options *o, struct set_kind kind, sleet_codec codec, uint64_t count)
 {
-    config->kind = (struct set_kind){.payload = SLEET_GRADIENT, .update = SLEET_NONLINEAR};
-    config->codec = SLEET_CODEC_F32;
-    config->state_tensors = 0;
-    cluster *c = cluster_new(config, (uint64_t[]){TABLE_FLOATS}, 1);
+    struct sim_config config = sim_network(o);
+    config.kind = kind;
+    config.codec = codec;
+    cluster *c = cluster_new(&config, &count, 1);
     if (c)
         cluster_idle(c, MEETING);
     return c;
+}
+
+/* A round of nothing, after which all are members. */
+static void join(cluster *c)
+{
+    cluster_round(c, NULL);
+    cluster_idle(c, MEETING);
+}
+
+/* The sets beside the model's; false when out of memory. */
+static bool open_beside(struct simulation *s)
+{
+    const struct train_options *o = s->o;
+    if (average_owned(o->average)) {
+        sleet_codec codec = o->codec <= SLEET_CODEC_I8 ? o->codec : 0; /* coarser ones are for gradients */
+        s->handing = beside(o, (struct set_kind){.payload = SLEET_MODEL, .exchange = SLEET_ALL_GATHER}, codec, s->learner.params);
+        if (!s->handing)
+            return false;
+        join(s->handing);
+    }
+    if (o->ef_average) {
+        s->errors = beside(o, (struct set_kind){.payload = SLEET_MODEL}, SLEET_CODEC_F32, s->learner.params);
+        if (!s->errors)
+            return false;
+        join(s->errors);
+    }
+    if (o->batches.on) /* of which nodes have all or nothing */
+        s->tables = beside(o, (struct set_kind){.payload = SLEET_GRADIENT, .update = SLEET_NONLINEAR}, SLEET_CODEC_F32, TABLE_FLOATS);
+    return !o->batches.on || s->tables;
 }
 
 int sim_open(struct simulation *s, const struct dataset *data)
@@ -68,32 +97,7 @@ int sim_open(struct simulation *s, const struct dataset *data)
         config.state_tensors += s->learner.tensor[i].state;
     config.rows = rows;
     s->cluster = cluster_new(&config, counts, s->learner.tensors);
-    config.rows = NULL; /* of the set's tensors only */
-    if (!s->mean || !s->mixed || !s->cluster ||
-        !data_split(data, o->shards, o->sim, o->seed, &s->split))
-        return train_fail(&s->print, "out of memory");
-    if (average_owned(o->average)) {
-        config.kind = (struct set_kind){.payload = SLEET_MODEL, .exchange = SLEET_ALL_GATHER};
-        config.codec = o->codec <= SLEET_CODEC_I8 ? o->codec : 0; /* coarser ones are for gradients */
-        s->handing = cluster_new(&config, (uint64_t[]){s->learner.params}, 1);
-        if (!s->handing)
-            return train_fail(&s->print, "out of memory");
-        cluster_idle(s->handing, MEETING);
-        cluster_round(s->handing, NULL); /* of nothing: then all are members */
-        cluster_idle(s->handing, MEETING);
-    }
-    if (o->ef_average) {
-        config.kind = (struct set_kind){.payload = SLEET_MODEL};
-        config.codec = SLEET_CODEC_F32;
-        config.state_tensors = 0;
-        s->errors = cluster_new(&config, (uint64_t[]){s->learner.params}, 1);
-        if (!s->errors)
-            return train_fail(&s->print, "out of memory");
-        cluster_idle(s->errors, MEETING);
-        cluster_round(s->errors, NULL); /* of nothing: then all are members */
-        cluster_idle(s->errors, MEETING);
-    }
-    if (o->batches.on && !(s->tables = tables_new(&config)))
+    if (!s->mean || !s->mixed || !s->cluster || !data_split(data, o->shards, o->sim, o->seed, &s->split) || !open_beside(s))
         return train_fail(&s->print, "out of memory");
     for (uint32_t i = 0; i < o->sim; i++)
         if (!node_open(&s->node[i], o, &s->learner, &s->split, i, i ? &s->trigger[i] : &s->tally->trigger))
