@@ -24,12 +24,10 @@
 #define ROUNDS_MOST 1000
 #define MEETING SEC(5)
 #define JOIN_ROUNDS_MOST 20
-#define STEADY_WARM 50   /* rounds */
-#define PAUSE MS(5)      /* between rounds: that the last one has closed has got around */
-#define OUT_PAUSE SEC(2) /* the same for those that were not in it: by pings */
-#define OUT_BUDGET                                                                                 \
-    MS(50) /* owners wait so long for who is away; rounds are over in virtual time                 \
-            */
+#define STEADY_WARM 50    /* rounds */
+#define PAUSE MS(5)       /* between rounds: that the last one has closed has got around */
+#define OUT_PAUSE SEC(2)  /* the same for those that were not in it: by pings */
+#define OUT_BUDGET MS(50) /* owners wait so long for who is away, in virtual time */
 
 struct options {
     const char *strategy;
@@ -56,8 +54,7 @@ struct average {
 
 static const char help[] =
     "Usage: sleet-bench average STRATEGY [OPTION]...\n"
-    "Average N(0, 1) among simulated nodes; prints the variance among nodes that is left after "
-    "each\n"
+    "Average N(0, 1) among simulated nodes; prints the variance among nodes that is left after each\n"
     "round (consensus), how far the mean has moved (drift), and what was sent.\n\n"
     "  -n, --nodes N        nodes, 2 to 64 (8)\n"
     "      --loss P         fraction of datagrams lost, 0 to 1 (0)\n"
@@ -68,8 +65,7 @@ static const char help[] =
     "      --matrix RxC     values are a matrix, R rows by C columns, instead\n"
     "      --alike          the nodes' matrices differ by multiples of one product mostly\n"
     "      --one-sided      neighbours take what they have, whether or not the other can (a control)\n"
-    "      --steady         values stay; every node adds N(0, 1) before every round, and "
-    "consensus\n"
+    "      --steady         values stay; every node adds N(0, 1) before every round, and consensus\n"
     "                       is the variance left after it, mean over all rounds but the first 50\n"
     "      --delay MS       one-way (0.2)\n"
     "      --repair         results that were lost are asked for again\n"

@@ -55,15 +55,11 @@ const char *batch_settle(struct train_options *o)
     if (!b->on) {
         bool said =
             c->global || c->least || c->most || c->deadband >= 0 || c->on_resize || b->every;
-        return said ? "--global-batch, --batch-min, --batch-max, --batch-every, --deadband and "
-                      "--on-resize need "
-                      "--batch-control"
+        return said ? "--global-batch, --batch-min, --batch-max, --batch-every, --deadband and --on-resize need --batch-control"
                     : NULL;
     }
     if (o->average == AVERAGE_NONE || o->average == AVERAGE_OUTER || o->kind.strategy > SLEET_RPS)
-        return "--batch-control is for --average model, gradient or owner by strategy rps: batches "
-               "are weights "
-               "in an average of all nodes";
+        return "--batch-control is for --average model, gradient or owner by strategy rps: batches are weights in an average of all nodes";
     c->nodes = nodes;
     c->global = c->global ? c->global : o->batch * nodes;
     c->least = c->least ? c->least : 1;
@@ -73,8 +69,7 @@ const char *batch_settle(struct train_options *o)
     b->every = b->every ? b->every : 20;
     o->batch = c->global / nodes;
     if (o->batch < c->least || o->batch >= c->most)
-        return "--global-batch is shared by all nodes: a part of it lies from --batch-min to below "
-               "--batch-max";
+        return "--global-batch is shared by all nodes: a part of it lies from --batch-min to below --batch-max";
     return NULL;
 }
 
