@@ -121,8 +121,10 @@ static double average(struct simulation *s, uint64_t step, const bool *due, bool
     if (s->errors && (step + 1) % s->o->ef_average == 0 && !average_errors(s))
         return -1;
     s->tally->longest_wait = fmax(s->tally->longest_wait, *wait);
-    s->done.wait_sum += *wait;
-    s->done.waits++;
+    if (!exact) {
+        s->done.wait_sum += *wait;
+        s->done.waits++;
+    }
     return sum / in;
 }
 

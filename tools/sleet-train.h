@@ -344,7 +344,7 @@ struct train_done {
     double bytes; /* simulation: sent by a node, up to the exact last round */
     double across; /* of them to other sites; below 0: there is one */
     double keep_inside, keep_across; /* share of a gradient's elements at the end; below 0: the same everywhere */
-    double wait_sum, waits; /* simulation: s until the last node had its result, and rounds */
+    double wait_sum, waits; /* simulation in lock step: s until the last node had its result, and rounds behind steps */
 };
 
 /* How and of what it prints. */
