@@ -95,8 +95,7 @@ static void who_is_not_there_gets_none(void)
     CHECK_EQ(sum_of(kept, 4), 256);
 }
 
-/* Whatever the table: the sum is exact, or all are at one bound; bounds hold; and it is at rest
- * where times are as the speeds say. */
+/* Whatever the table: bounds hold, and the sum is exact, or all are at one bound. */
 static void any_table(void)
 {
     sleet_rng rng = {test_seed()};
