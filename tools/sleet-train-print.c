@@ -58,11 +58,17 @@ void train_print_settings(const struct train_print *p, const struct train_option
         AVERAGE_MAP(AVERAGE_X)
 #undef AVERAGE_X
     };
+    static const char *const feedback[] = {
+#define EF_X(name, value, text) [value] = text,
+        EF_MAP(EF_X)
+#undef EF_X
+    };
+    char strategy[STRATEGY_WORD];
     fprintf(to,
             "sleet-train: %s (%zu parameters), batch %u, %s, lr %g %s%s, ", l->title,
             model_params(l->net), o->batch, q->kind->name, q->rate, schedule_text(q->schedule),
             q->schedule == SCHEDULE_CONSTANT ? "" : " to 0");
-    if (q->kind != &optimizer_adamw)
+    if (q->kind == &optimizer_sgd || q->kind == &optimizer_nesterov)
         fprintf(to, "momentum %g, ", q->momentum);
     if (q->clip_norm > 0)
         fprintf(to, "clipped to %g, ", q->clip_norm);
@@ -82,6 +88,8 @@ void train_print_settings(const struct train_print *p, const struct train_option
         fprintf(to, " as often as takes a tenth of the time");
     else if (o->average && !trigger_always(&o->trigger))
         fprintf(to, " every %llu steps", (unsigned long long)o->trigger.every);
+    if (o->kind.strategy)
+        fprintf(to, " by strategy %s", kind_strategy_word(&o->kind, strategy));
     if (o->slices)
         fprintf(to, ", %u slices of %u nodes", o->slices, o->slice_members);
     if (o->spread > 1)
@@ -90,6 +98,12 @@ void train_print_settings(const struct train_print *p, const struct train_option
         fprintf(to, " as %s", codec_text((int)o->codec));
     if (o->kind.estimator)
         fprintf(to, ", estimator %s", o->forget ? "nodes" : estimator_text((int)o->kind.estimator));
+    if (o->ef)
+        fprintf(to, ", error feedback %s", feedback[o->ef]);
+    if (o->batches.on)
+        fprintf(to, ", %u samples of a step of all by step times", o->batches.control.global);
+    if (o->partition)
+        fprintf(to, ", %u epochs in parts", o->partition);
     if (o->quorum == SLEET_QUORUM_MAJORITY)
         fprintf(to, ", quorum majority");
     else if (o->quorum)
