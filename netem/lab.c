@@ -221,14 +221,18 @@ static int reap(const struct lab_options *o)
 static int command(const char *name, int count, char **names, const struct lab_options *o)
 {
     static struct list l;
-    bool shell = strcmp(name, "shell") == 0;
+    bool shell = strcmp(name, "shell") == 0, reproduces = strcmp(name, "reproduce") == 0;
+    if (!reproduces && o->markdown)
+        return usage("--markdown is for reproduce", "");
+    if (reproduces && (o->json || o->wait_s > 0 || strcmp(o->backend, "auto") != 0))
+        return usage("--backend, --json and --wait are for scenarios, of which reproduce plays none", "");
     if (strcmp(name, "list") == 0 && count == 0)
         return list_scenarios();
     if (strcmp(name, "reap") == 0 && count == 0)
         return reap(o);
-    if (strcmp(name, "reproduce") == 0 && count > 0)
+    if (reproduces && count > 0)
         return lab_reproduce(count, names, o);
-    if (!shell && strcmp(name, "run") != 0 && strcmp(name, "reproduce") != 0)
+    if (!shell && strcmp(name, "run") != 0 && !reproduces)
         return usage("unknown command or too many arguments: ", name);
     if (count == 0 || (shell && count > 1))
         return usage(shell ? "shell takes one scenario" : "run and reproduce need names", "");

@@ -16,6 +16,7 @@
 #include "number.h"
 #include "sim/cluster.h"
 #include "sleet-bench.h"
+#include "strategy/strategy.h"
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,6 +161,14 @@ static int parse(struct options *o, int argc, char **argv)
     }
     if (o->alike && !o->rows)
         wrong = "--alike is of a --matrix";
+    if (o->rows && o->fragments)
+        wrong = "--matrix and --fragments both say how many elements there are: give one";
+    if (o->steady && o->rounds)
+        wrong = "--steady has as many rounds as --repetitions: not --rounds";
+    if (!wrong && o->one_sided && !strategy_by_id((int)o->kind.strategy)->edges)
+        wrong = "--one-sided is of neighbours, and this strategy has owners";
+    o->fragments = o->fragments ? o->fragments : 32;
+    o->rounds = o->rounds ? o->rounds : 2;
     if (wrong) {
         fprintf(stderr, "sleet-bench: average %s: %s\n", o->strategy, wrong);
         return 2;
@@ -397,8 +406,7 @@ static void print_json(struct average *a)
 
 int bench_average(int argc, char **argv)
 {
-    struct options o = {
-        .nodes = 8, .rounds = 2, .repetitions = 200, .fragments = 32, .seed = 1, .delay_ms = 0.2};
+    struct options o = {.nodes = 8, .repetitions = 200, .seed = 1, .delay_ms = 0.2};
     int status = parse(&o, argc, argv);
     if (status >= 0)
         return status;
