@@ -1,6 +1,7 @@
 /* Any bytes as a recipe.  Whatever is accepted can be printed and judged: texts are there, runs
  * and bars of an experiment as well, and bars name its runs. */
 #define _GNU_SOURCE 1 /* fmemopen */
+#include "file.h"
 #include "recipe/recipe.h"
 #include <stdint.h>
 #include <stdlib.h>
@@ -37,18 +38,11 @@ static void check_accepted(const struct recipe *r)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static FILE *null;
     static struct recipe r;
-    static uint8_t copy[1 << 16];
-    if (size == 0 || size > sizeof copy || (!null && !(null = fopen("/dev/null", "w"))))
-        return 0;
-    for (size_t i = 0; i < size; i++) /* fmemopen takes no const */
-        copy[i] = data[i];
-    FILE *in = fmemopen(copy, size, "r");
-    if (!in)
-        return 0;
-    if (recipe_read(&r, in, "fuzz.ini", null))
+    FILE *in = fuzz_file(data, size), *null = fuzz_null();
+    if (in && null && recipe_read(&r, in, "fuzz.ini", null))
         check_accepted(&r);
-    fclose(in);
+    if (in)
+        fclose(in);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* Any bytes as a scenario file.  Whatever is accepted names only nodes that exist and
  * can be printed and checked. */
 #define _GNU_SOURCE 1 /* fmemopen */
+#include "file.h"
 #include "scenario/scenario.h"
 #include <math.h>
 #include <stdlib.h>
@@ -34,18 +35,11 @@ static void check_accepted(const struct scenario *s, FILE *null)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static FILE *null;
     static struct scenario s;
-    static uint8_t copy[1 << 16];
-    if (size == 0 || size > sizeof copy || (!null && !(null = fopen("/dev/null", "w"))))
-        return 0;
-    for (size_t i = 0; i < size; i++) /* fmemopen takes no const */
-        copy[i] = data[i];
-    FILE *in = fmemopen(copy, size, "r");
-    if (!in)
-        return 0;
-    if (scenario_read(&s, in, "fuzz.ini", null))
+    FILE *in = fuzz_file(data, size), *null = fuzz_null();
+    if (in && null && scenario_read(&s, in, "fuzz.ini", null))
         check_accepted(&s, null);
-    fclose(in);
+    if (in)
+        fclose(in);
     return 0;
 }

@@ -1,4 +1,5 @@
 #define _GNU_SOURCE 1 /* fmemopen, open_memstream */
+#include "reading.h"
 #include "recipe/options.h"
 #include "sleet_test.h"
 #include <stdlib.h>
@@ -8,20 +9,14 @@
 static struct recipe r;
 static char said[4096];
 
+static bool reads(FILE *in, FILE *errors)
+{
+    return recipe_read(&r, in, "a/try.ini", errors);
+}
+
 static bool read_text(const char *text)
 {
-    char *errors = NULL, *copy = strdup(text);
-    size_t len;
-    FILE *in = fmemopen(copy, strlen(copy), "r"), *out = open_memstream(&errors, &len);
-    bool ok = in && out && recipe_read(&r, in, "a/try.ini", out);
-    if (in)
-        fclose(in);
-    if (out)
-        fclose(out);
-    snprintf(said, sizeof said, "%s", errors ? errors : "");
-    free(errors);
-    free(copy);
-    return ok;
+    return reading(text, reads, said, sizeof said);
 }
 
 #define HEAD "[recipe]\npaper = A\nclaim = B\ndiffers = C\n"

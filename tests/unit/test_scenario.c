@@ -1,4 +1,5 @@
 #define _GNU_SOURCE 1 /* fmemopen, open_memstream */
+#include "reading.h"
 #include "scenario/scenario.h"
 #include "sleet_test.h"
 #include <stdlib.h>
@@ -7,21 +8,14 @@
 static struct scenario s;
 static char said[4096];
 
-/* Read `text`; what was said about it is in `said`. */
+static bool reads(FILE *in, FILE *errors)
+{
+    return scenario_read(&s, in, "a/try.ini", errors);
+}
+
 static bool read_text(const char *text)
 {
-    char *errors = NULL, *copy = strdup(text);
-    size_t len;
-    FILE *in = fmemopen(copy, strlen(copy), "r"), *out = open_memstream(&errors, &len);
-    bool ok = in && out && scenario_read(&s, in, "a/try.ini", out);
-    if (in)
-        fclose(in);
-    if (out)
-        fclose(out);
-    snprintf(said, sizeof said, "%s", errors ? errors : "");
-    free(errors);
-    free(copy);
-    return ok;
+    return reading(text, reads, said, sizeof said);
 }
 
 #define LEAST "[nodes]\ncount = 4\n[expect]\ndone = 1\n"
