@@ -215,8 +215,10 @@ static const struct bound {
     {WIRE_SCHEMA_ACK, 5, 1, 2, false}, {WIRE_SCHEMA_ACK, 32, 1, 0, false},
     {WIRE_DATA, 16, 1, 0, false},      {WIRE_DATA, 16, 1, 1, true},
     {WIRE_DATA, 16, 1, 3, true},       {WIRE_DATA, 16, 1, 4, true},
-    {WIRE_DATA, 16, 1, 5, false},
-    {WIRE_DATA, 16, 1, 9, true},       {WIRE_DATA, 16, 1, 10, true}, {WIRE_DATA, 16, 1, 11, false},      {WIRE_DATA, 17, 1, 0, false},
+    {WIRE_DATA, 16, 1, 5, false},      {WIRE_DATA, 16, 1, 7, true},
+    {WIRE_DATA, 16, 1, 8, true},       {WIRE_DATA, 16, 1, 9, false}, /* without a tag */
+    {WIRE_DATA, 16, 1, 10, false},     {WIRE_DATA, 16, 1, 11, false},
+    {WIRE_DATA, 17, 1, 0, false},
     {WIRE_DATA, 17, 1, 32, false},     {WIRE_DATA, 18, 1, 0, false},
     {WIRE_DATA, 18, 1, 9, false},      {WIRE_DATA, 19, 1, 15, true},
     {WIRE_DATA, 19, 1, 16, false},     {WIRE_DATA, 20, 4, 0, true},
@@ -301,6 +303,10 @@ static void tags_go_with_low_rank(void)
     CHECK_EQ(n, WIRE_DATA_BYTES);
     CHECK_EQ(wire_data_decode(&back, b, n + 4), SLEET_OK);
     CHECK(back.tag == d.tag && back.number == 0 && back.rows == 0 && back.depth == 0);
+    b[16] = PHASE_LOW_REPAIR;
+    CHECK_EQ(wire_data_decode(&back, b, n + 4), SLEET_OK);
+    memset(b + 20, 0, 4);
+    CHECK_EQ(wire_data_decode(&back, b, n + 4), SLEET_EMALFORMED);
     d.phase = PHASE_EDGE;
     CHECK_EQ(wire_data_encode(b, sizeof b, &d), 0);
 }

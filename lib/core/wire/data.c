@@ -25,11 +25,13 @@ static bool is_own(uint8_t phase)
     return phase == PHASE_SCATTER || phase == PHASE_SCATTER_REPAIR || is_edge(phase);
 }
 
-/* Parity is of what is sent for the first time. */
+/* Parity is of what is sent for the first time; a history always has a tag. */
 static bool place_fits(const struct wire_data *d)
 {
+    if ((d->tag != 0) != wire_is_low(d->phase))
+        return false;
     if (d->rows == 0)
-        return d->depth == 0 && d->number == 0 && (d->tag == 0 || wire_is_low(d->phase));
+        return d->depth == 0 && d->number == 0;
     return (d->phase == PHASE_SCATTER || d->phase == PHASE_GATHER) && d->number < WIRE_NUMBER_MAX &&
            wire_code_fits(d->rows, d->depth);
 }
@@ -82,8 +84,9 @@ int wire_data_decode(struct wire_data *d, const uint8_t *p, size_t n)
     d->flags = get_u8(&r);
     uint32_t place = get_u32(&r);
     d->tag = wire_is_low(d->phase) ? place : 0;
-    d->number = d->tag ? 0 : place & (WIRE_NUMBER_MAX - 1);
-    wire_code_of(d->tag ? 0 : (uint8_t)(place >> 24), &d->rows, &d->depth);
+    place -= d->tag;
+    d->number = place & (WIRE_NUMBER_MAX - 1);
+    wire_code_of((uint8_t)(place >> 24), &d->rows, &d->depth);
     d->weight = get_f32(&r);
     if (is_own(d->phase)) {
         d->time = get_u32(&r);

@@ -161,7 +161,7 @@ struct wire_data {
     uint8_t phase, codec, packed, flags; /* PHASE_..., codec id, fragments, DATA_... */
     uint8_t rows, depth; /* of the parity that comes for it (wire/parity.h), rows 0: none; PHASE_SCATTER, _GATHER */
     uint32_t number;     /* its own among the datagrams that are protected, below WIRE_NUMBER_MAX */
-    uint32_t tag;        /* of the edge's state, PHASE_LOW..., else 0 */
+    uint32_t tag;        /* of the edge's state, PHASE_LOW..., not 0; else 0 */
     float weight;
     uint32_t time, remaining; /* scatter phases, else 0 */
     uint64_t mask;            /* gather phases, else 0 */
@@ -246,8 +246,9 @@ int wire_schema_decode(struct wire_schema *, const uint8_t *, size_t);
 size_t wire_schema_ack_encode(uint8_t *out, size_t cap, const struct wire_schema_ack *);
 int wire_schema_ack_decode(struct wire_schema_ack *, const uint8_t *, size_t);
 
-/* Are all fields but the payload within the bounds? */
+/* PHASE_LOW...? */
 bool wire_is_low(uint8_t phase);
+/* Are all fields but the payload within the bounds? */
 bool wire_data_fits(const struct wire_data *);
 /* Writes the 40 bytes before the payload; the caller puts the payload behind them. */
 size_t wire_data_encode(uint8_t *out, size_t cap, const struct wire_data *);
