@@ -1,6 +1,7 @@
 /* Replicas that come apart are seen, and who it is; those that only lose datagrams are not. */
 #include "helpers.h"
-#include "round/drift.h"
+#include "round/round.h"
+#include <float.h>
 #include <stdlib.h>
 
 #define NODES 4
@@ -111,9 +112,32 @@ static void sketches_tell_the_distance(void)
     CHECK(drift_between(&a, &b) == 0);
 }
 
+/* What a member tells may be anything that is finite; the next that it tells counts as it should. */
+static void a_lie_does_not_stay(void)
+{
+    static struct set s;
+    static struct member members[2];
+    struct view view = {.members = members, .n = 2};
+    const struct env e = {.members = members, .view = &view};
+    struct wire_sketch k = {.projection = {FLT_MAX, FLT_MAX}, .before = {FLT_MAX}};
+    members[1].used = members[1].alive = members[1].sets[0].attached = true;
+    s.drift.n = DRIFT_ROUNDS;
+    for (uint32_t i = 0; i < DRIFT_ROUNDS; i++) {
+        s.drift.own[i] = (struct wire_sketch){.round = i + 1, .norm = 1, .before = {1}};
+        s.drift.differs[i] = true;
+    }
+    for (k.round = 1; k.round <= DRIFT_ROUNDS; k.round++) {
+        drift_recv(&s, &e, &members[1], &k);
+        CHECK(isfinite(drift_distance(&s, &e).consensus) && isfinite(drift_distance(&s, &e).mixing));
+        k = (struct wire_sketch){.round = k.round, .digest = 1, .norm = 1, .projection = {1}};
+    }
+    CHECK(drift_distance(&s, &e).consensus < 2);
+}
+
 TEST_SUITE(drift) = {
     TEST(repaired_loss_is_no_drift),
     TEST(who_is_apart_is_named),
     TEST(sketches_tell_the_distance),
+    TEST(a_lie_does_not_stay),
     TEST_END,
 };

@@ -9,6 +9,8 @@
 #include <xxhash.h>
 
 #define PHI UINT64_C(0x9e3779b97f4a7c15)
+/* The square of a distance is no more: projections of n values are sqrt(n) norms long at most. */
+#define APART_MAX (4.0 * DRIFT_SAMPLE * FRAGMENT_ELEMENTS)
 
 static bool compared(const struct layout *l, uint32_t tensor)
 {
@@ -126,10 +128,11 @@ double drift_between(const struct wire_sketch *a, const struct wire_sketch *b)
     return a->digest == b->digest ? 0 : sqrt(square(a->projection, b->projection, larger_norm(a, b)));
 }
 
-/* Squares, smoothed. */
+/* Squares, smoothed.  A member may tell anything, and infinity would stay in them for ever. */
 static void note_distance(struct member_set *ms, const struct wire_sketch *own, const struct wire_sketch *k)
 {
-    double after = pow(drift_between(own, k), 2), before = square(own->before, k->before, larger_norm(own, k));
+    double after = fmin(pow(drift_between(own, k), 2), APART_MAX);
+    double before = fmin(square(own->before, k->before, larger_norm(own, k)), APART_MAX);
     float share = ms->apart_round ? 1.0f / DRIFT_SMOOTH : 1;
     ms->apart += share * ((float)after - ms->apart);
     ms->apart_before += share * ((float)before - ms->apart_before);
