@@ -1,20 +1,9 @@
 /* Which tensors: schemas offered, compared, and the first difference named on both sides. */
 #include "engine_internal.h"
+#include <assert.h>
 #include <string.h>
 
-static void kind_put(uint8_t out[static WIRE_KIND_BYTES], const struct set_kind *k)
-{
-    out[0] = (uint8_t)k->payload;
-    out[1] = (uint8_t)k->estimator;
-    out[2] = (uint8_t)k->update;
-    out[3] = (uint8_t)k->exchange;
-    out[4] = (uint8_t)k->strategy;
-    for (int i = 0; i < 2; i++) {
-        out[5 + 2 * i] = (uint8_t)k->numbers[i];
-        out[6 + 2 * i] = (uint8_t)(k->numbers[i] >> 8);
-    }
-    out[9] = k->spread;
-}
+static_assert(WIRE_KIND_BYTES == KIND_BYTES, "a kind travels as it is hashed");
 
 static void entry_put(struct wire_tensor *out, const struct tensor *t)
 {

@@ -137,6 +137,23 @@ static inline int kind_strategy_numbers(sleet_strategy strategy)
 #undef SLEET_X
 }
 
+#define KIND_BYTES 10
+
+/* A resolved kind as it is hashed, and travels. */
+static inline void kind_put(uint8_t out[static KIND_BYTES], const struct set_kind *k)
+{
+    out[0] = (uint8_t)k->payload;
+    out[1] = (uint8_t)k->estimator;
+    out[2] = (uint8_t)k->update;
+    out[3] = (uint8_t)k->exchange;
+    out[4] = (uint8_t)k->strategy;
+    for (int i = 0; i < 2; i++) {
+        out[5 + 2 * i] = (uint8_t)k->numbers[i];
+        out[6 + 2 * i] = (uint8_t)(k->numbers[i] >> 8);
+    }
+    out[9] = k->spread;
+}
+
 /* NULL, or in one sentence what does not go together in a resolved kind. */
 static inline const char *kind_refuse(const struct set_kind *k)
 {

@@ -69,13 +69,10 @@ static uint32_t layout_hash(const struct layout *l)
 {
     XXH3_state_t state;
     uint8_t bytes[TENSOR_BYTES];
-    const uint8_t kind[] = {(uint8_t)l->kind.payload, (uint8_t)l->kind.estimator,
-                            (uint8_t)l->kind.update, (uint8_t)l->kind.exchange,
-                            (uint8_t)l->kind.strategy};
+    uint8_t kind[KIND_BYTES];
+    kind_put(kind, &l->kind);
     XXH3_64bits_reset(&state);
     XXH3_64bits_update(&state, kind, sizeof kind);
-    XXH3_64bits_update(&state, l->kind.numbers, sizeof l->kind.numbers);
-    XXH3_64bits_update(&state, &l->kind.spread, sizeof l->kind.spread);
     XXH3_64bits_update(&state, l->name, strlen(l->name) + 1);
     for (uint32_t i = 0; i < l->n; i++)
         XXH3_64bits_update(&state, bytes, tensor_bytes(bytes, &l->tensors[i], true));
