@@ -168,7 +168,7 @@ uint32_t engine_nodes_alive(const engine *e, sleet_time now)
 
 uint64_t engine_memory_bound_bytes(const engine *e)
 {
-    uint32_t group = e->view.room < SLEET_GROUP_MAX ? e->view.room : SLEET_GROUP_MAX;
+    uint32_t group = e->view.room < SLEET_GROUP_MAX ? e->view.room : SLEET_GROUP_MAX, rounds = e->config.window + 2;
     uint64_t sealed = sizeof(struct peer) + sizeof(struct offer) + 2 * REPLAY_WORDS * 8;
     uint64_t bytes = sizeof *e + state_memory_bound(e) +
                      (uint64_t)e->view.room * (sizeof(struct member) + REPLAY_WORDS * 8 + 32);
@@ -176,15 +176,13 @@ uint64_t engine_memory_bound_bytes(const engine *e)
         bytes += sizeof *e->gate + (uint64_t)e->view.room * sealed;
     for (uint32_t i = 0; e->config.clip > 0 && i < ENGINE_SETS_MAX; i++)
         if (e->sets[i].used)
-            bytes += clip_bytes_bound(&e->sets[i].layout) +
-                     (uint64_t)(e->config.window + 2) *
-                         clip_round_bytes_bound(&e->sets[i].layout, group);
-    for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
-        if (e->sets[i].used)
-            bytes += (uint64_t)(e->config.window + 2) *
-                         (round_bytes_bound(&e->sets[i].layout, group) +
-                          switch_bytes_bound(&e->sets[i].layout, &e->sets[i].switching, group)) +
-                     late_bytes_bound(&e->sets[i].layout) + carry_bytes_bound(&e->sets[i].layout) +
-                     low_bytes_bound(&e->sets[i].layout) + sizeof(struct tensor) * e->sets[i].layout.n;
+            bytes += clip_bytes_bound(&e->sets[i].layout) + rounds * clip_round_bytes_bound(&e->sets[i].layout, group);
+    for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++) {
+        const struct set *s = &e->sets[i];
+        const struct layout *l = &s->layout;
+        if (s->used)
+            bytes += rounds * round_bytes_bound(l, group) + switch_bytes_bound(l, &s->switching, group, rounds) +
+                     low_kept_bytes(&s->low) + late_bytes_bound(l) + carry_bytes_bound(l) + sizeof(struct tensor) * l->n;
+    }
     return bytes;
 }

@@ -297,6 +297,28 @@ static void what_cannot_be_is_refused(void)
     cluster_free(c);
 }
 
+/* The bound is that of all strategies whose rounds and sides may be there. */
+static void memory_is_bound_by_all_that_may_be(void)
+{
+    static const uint32_t rows[] = {60};
+    struct sim_config config = {.nodes = 4, .seed = test_seed(), .link = CLEAN_LINK, .rows = rows};
+    static const uint64_t matrix[] = {60 * 600};
+    cluster *c = ready_cluster(&config, matrix, 1);
+    REQUIRE(c);
+    const engine *e = sim_engine(cluster_sim(c), 0);
+    uint64_t rps = engine_memory_bound_bytes(e);
+    CHECK_EQ(order(c, 0, "ring:8", NULL), 0);
+    uint64_t sides = 8 * 4 * 8 * (60 + 600), low = engine_memory_bound_bytes(e); /* 8 edges */
+    CHECK(low > rps + sides);
+    CHECK(run_to(c, told(c, 0).strategy_from + 1, 0).all);
+    CHECK_EQ(order(c, 0, "rps", NULL), 0);
+    CHECK(engine_memory_bound_bytes(e) >= low);
+    CHECK(run_to(c, told(c, 0).strategy_from + 1, 0).all);
+    CHECK_EQ(order(c, 0, "rps", NULL), 0);
+    CHECK_EQ(engine_memory_bound_bytes(e), rps + sides / 4); /* those of two neighbours are still there */
+    cluster_free(c);
+}
+
 TEST_SUITE(switch) = {
     TEST(there_and_back_under_loss),
     TEST(through_all_strategies),
@@ -307,5 +329,6 @@ TEST_SUITE(switch) = {
     TEST(neighbours_come_together),
     TEST(neighbours_stay_apart),
     TEST(what_cannot_be_is_refused),
+    TEST(memory_is_bound_by_all_that_may_be),
     TEST_END,
 };

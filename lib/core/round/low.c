@@ -321,6 +321,14 @@ void low_drop(struct set *s)
     s->low = (struct low){0};
 }
 
+uint64_t low_kept_bytes(const struct low *low)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < LOW_EDGES; i++)
+        bytes += low->edge[i].floats * sizeof *low->edge[i].sides;
+    return bytes;
+}
+
 uint64_t low_round_bytes_bound(const struct layout *l, uint32_t edges)
 {
     uint32_t rank = kind_rank(&l->kind);

@@ -39,4 +39,7 @@ struct low {
     struct low_edge edge[LOW_EDGES];
     struct low_lane *late; /* that came to count after their round had closed */
 };
+
+/* Of the sides that are kept, by whatever strategy they came to be. */
+uint64_t low_kept_bytes(const struct low *);
 #endif

@@ -35,16 +35,24 @@ void switch_pace(struct switching *s, sleet_time now)
     s->started = now;
 }
 
-uint64_t switch_bytes_bound(const struct layout *l, const struct switching *s, uint32_t members)
+/* Of so many rounds among neighbours, and what is kept between them. */
+static uint64_t edges_bound(const struct layout *l, uint32_t members, uint32_t rounds)
 {
-    struct layout any = *l;
-    uint64_t low = 0;
-    if (s->newest.version && !kind_rank(&l->kind)) {
-        any.kind = with(l->kind, &s->newest.to);
-        low = low_round_bytes_bound(&any, EDGES_IN_MAX) + low_bytes_bound(&any);
+    uint64_t late = l->kind.strategy == SLEET_RPS ? 0 : l->fragments * (uint64_t)(FRAGMENT_ELEMENTS * 4 + 8);
+    return rounds * edge_bytes_bound(l, members) + low_bytes_bound(l) + late;
+}
+
+uint64_t switch_bytes_bound(const struct layout *l, const struct switching *s, uint32_t members, uint32_t rounds)
+{
+    const struct wire_strategy *const may[] = {&s->newest.to, &s->newest.before};
+    uint64_t most = edges_bound(l, members, rounds);
+    for (int i = 0; i < 2 && s->newest.version; i++) {
+        struct layout any = *l;
+        any.kind = with(l->kind, may[i]);
+        uint64_t bytes = edges_bound(&any, members, rounds);
+        most = bytes > most ? bytes : most;
     }
-    any.kind.strategy = SLEET_ONE_PEER;
-    return low + (s->newest.version && l->kind.strategy == SLEET_RPS ? edge_bytes_bound(&any, members) : 0);
+    return most - rounds * edge_bytes_bound(l, members);
 }
 
 /* NULL, or why the set cannot be averaged by it. */

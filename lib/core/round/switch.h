@@ -27,6 +27,7 @@ bool switch_newer(const struct wire_switch *, const struct wire_switch *than);
 struct set_kind switch_kind_at(const struct layout *, const struct switching *, uint64_t round);
 /* A round has been joined. */
 void switch_pace(struct switching *, sleet_time now);
-/* Bytes of a round beyond round_bytes_bound(), by a strategy that is not that of the kind. */
-uint64_t switch_bytes_bound(const struct layout *, const struct switching *, uint32_t members);
+/* Bytes of so many rounds beyond round_bytes_bound(), which goes by the kind, and of what is kept between rounds among
+ * neighbours: by any of the strategies that may be in force. */
+uint64_t switch_bytes_bound(const struct layout *, const struct switching *, uint32_t members, uint32_t rounds);
 #endif
