@@ -73,6 +73,14 @@ static void add_strategy(cJSON *o, const engine_set *e)
     add_id(o, "strategy_by", e->strategy_by);
 }
 
+static void add_late(cJSON *to, const engine_set *e)
+{
+    cJSON *o = cJSON_AddObjectToObject(to, "late");
+    cJSON_AddNumberToObject(o, "waiting", e->late_waiting);
+    cJSON_AddNumberToObject(o, "added", num(e->late_added));
+    cJSON_AddNumberToObject(o, "dropped", num(e->late_dropped));
+}
+
 static void add_set(cJSON *list, const struct slot *s, int handle, const engine_set *e)
 {
     cJSON *o = cJSON_CreateObject();
@@ -104,6 +112,7 @@ static void add_set(cJSON *list, const struct slot *s, int handle, const engine_
     add_strategy(o, e);
     add_known(o, "consensus_distance", e->consensus_distance);
     add_known(o, "mixing", e->mixing);
+    add_late(o, e);
     add_residual(o, &e->residual);
     add_side(o, "scatter", &e->scatter);
     add_side(o, "gather", &e->gather);

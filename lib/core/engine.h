@@ -224,6 +224,8 @@ typedef struct {
     uint64_t strategy_from;    /* round */
     uint64_t strategy_by;      /* node id */
     double consensus_distance, mixing; /* round/drift.h; -1: not known */
+    uint32_t late_waiting; /* fragments decided after their round among neighbours, for the next result; round/edge.h */
+    uint64_t late_added, late_dropped; /* so many are in a result; were never decided */
 } engine_set;
 
 typedef struct {

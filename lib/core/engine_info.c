@@ -131,6 +131,9 @@ bool engine_get_set(const engine *e, int handle, engine_set *out, sleet_time now
     const struct drift_distance d = drift_distance(s, &env);
     out->consensus_distance = d.consensus;
     out->mixing = d.mixing;
+    out->late_waiting = s->edge_late.n;
+    out->late_added = s->edge_late.added;
+    out->late_dropped = s->edge_late.dropped;
     tell_strategy(s, out);
     memcpy(out->name, s->layout.name, sizeof out->name);
     for (uint32_t i = 1; i < e->view.n; i++)
