@@ -251,7 +251,8 @@ static void do_start(const struct call *a)
     int error = a->k->d->left ? SLEET_ELEFT
                               : engine_start(a->k->d->engine, handle, &args, a->k->d->now);
     if (error) {
-        const char *why = error == SLEET_EINVAL ? "a quorum is kept by owners, and the set's strategy has none" : NULL;
+        const char *why = error == SLEET_EINVAL ? "the options do not go with the set: a quorum needs a strategy with owners, "
+                                                  "an exact round another estimator than givers" : NULL;
         command_fail(a->c, error, error == SLEET_ESCHEMA && s->schema[0] ? s->schema : why);
         return;
     }
