@@ -87,9 +87,13 @@ int sleet_set_configure(sleet_set *set, const sleet_set_options *in)
         return client_fail(ctx, SLEET_ESTATE, "set %s is registered already", set->name);
     memcpy(&o, in, in->size);
     struct set_kind kind =
-        kind_resolved((struct set_kind){set->kind.payload, o.estimator, o.update, o.exchange, o.strategy,
-                                        {o.strategy_numbers[0], o.strategy_numbers[1]},
-                                        o.spread < UINT8_MAX ? (uint8_t)o.spread : UINT8_MAX});
+        kind_resolved((struct set_kind){.payload = set->kind.payload,
+                                        .estimator = o.estimator,
+                                        .update = o.update,
+                                        .exchange = o.exchange,
+                                        .strategy = o.strategy,
+                                        .numbers = {o.strategy_numbers[0], o.strategy_numbers[1]},
+                                        .spread = o.spread < UINT8_MAX ? (uint8_t)o.spread : UINT8_MAX});
     const char *why = kind_refuse(&kind);
     if (why)
         return client_fail(ctx, SLEET_EINVAL, "set %s: %s", set->name, why);
@@ -97,15 +101,27 @@ int sleet_set_configure(sleet_set *set, const sleet_set_options *in)
     return SLEET_OK;
 }
 
+/* A tensor that may still be changed; NULL: *error says why not. */
+static struct tensor *open_tensor(sleet_set *set, uint32_t index, int *error)
+{
+    *error = SLEET_EINVAL;
+    if (!set)
+        return NULL;
+    if (index >= set->count)
+        *error = client_fail(set->ctx, SLEET_EINVAL, "set %s has no tensor %u", set->name, index);
+    else if (set->handle >= 0)
+        *error = client_fail(set->ctx, SLEET_ESTATE, "set %s is registered already", set->name);
+    else
+        return &set->tensors[index];
+    return NULL;
+}
+
 int sleet_set_codec(sleet_set *set, uint32_t index, sleet_codec codec)
 {
-    if (!set)
-        return SLEET_EINVAL;
-    if (index >= set->count)
-        return client_fail(set->ctx, SLEET_EINVAL, "set %s has no tensor %u", set->name, index);
-    if (set->handle >= 0)
-        return client_fail(set->ctx, SLEET_ESTATE, "set %s is registered already", set->name);
-    struct tensor *t = &set->tensors[index];
+    int error;
+    struct tensor *t = open_tensor(set, index, &error);
+    if (!t)
+        return error;
     const char *why = codec ? kind_refuse_codec(&set->kind, t->dtype, (int)codec) : NULL;
     if (why)
         return client_fail(set->ctx, SLEET_EINVAL, "set %s, tensor %s: %s", set->name, t->name, why);
@@ -115,13 +131,10 @@ int sleet_set_codec(sleet_set *set, uint32_t index, sleet_codec codec)
 
 int sleet_set_rows(sleet_set *set, uint32_t index, uint32_t rows)
 {
-    if (!set)
-        return SLEET_EINVAL;
-    if (index >= set->count)
-        return client_fail(set->ctx, SLEET_EINVAL, "set %s has no tensor %u", set->name, index);
-    if (set->handle >= 0)
-        return client_fail(set->ctx, SLEET_ESTATE, "set %s is registered already", set->name);
-    struct tensor *t = &set->tensors[index];
+    int error;
+    struct tensor *t = open_tensor(set, index, &error);
+    if (!t)
+        return error;
     if (rows && t->count % rows)
         return client_fail(set->ctx, SLEET_EINVAL, "set %s, tensor %s: %" PRIu64 " elements are not %u equal rows",
                            set->name, t->name, t->count, rows);
