@@ -18,9 +18,17 @@ void command_fail(struct client *, int error, const char *text);
 bool command_number(const char *word, uint64_t max, uint64_t *out);
 /* The slot of the first word's handle if it is the caller's; NULL after answering. */
 struct slot *command_slot(const struct call *, int *handle);
-/* Bytes of shared memory that there are. */
-uint64_t command_shared_held(const struct control *);
 void command_say_json(const struct call *, char *json);
+
+/* ---- define.c: sets and their slots */
+void define_do_set(const struct call *);
+void define_do_tensor(const struct call *);
+void define_do_register(const struct call *);
+/* An unfinished definition, or a slot, whose trainer is gone. */
+void define_forget(struct definition *);
+void define_free_slot(struct control *, int handle);
+/* Bytes of shared memory that there are. */
+uint64_t define_shared_held(const struct control *);
 
 /* ---- orders.c: of an operator */
 void orders_do_order(const struct call *);

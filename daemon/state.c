@@ -62,7 +62,7 @@ void state_do_attach(const struct call *a)
     }
     if (!st->shm.map) {
         st->bytes = bytes_of(s);
-        if (!shm_create(&st->shm, control_state_bytes(st->bytes), command_shared_held(a->k))) {
+        if (!shm_create(&st->shm, control_state_bytes(st->bytes), define_shared_held(a->k))) {
             st->shm = (struct shm){.fd = -1};
             control_say(a->c, "507 no %" PRIu64 " bytes of shared memory", control_state_bytes(st->bytes));
             return;
