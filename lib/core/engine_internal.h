@@ -7,6 +7,7 @@
  *   engine_member.c   liveness, pings: who is there
  *   engine_gossip.c   who is a member: what the others say
  *   engine_schema.c   which tensors they have
+ *   engine_data.c     what comes in rounds
  *   engine_group.c    who averages with whom, where members differ
  *   engine_send.c     bursts: what leaves next, and when
  *   engine_state.c    state that members publish and fetch: frames
@@ -188,7 +189,9 @@ void gossip_behind_ping(engine *, struct member *); /* news, where there is some
 void gossip_expire(engine *);
 sleet_time gossip_deadline(const engine *);
 
-/* ---- engine.c */
+/* ---- engine_data.c */
+void data_recv(engine *, struct member *, const uint8_t *, size_t);
+void data_recv_summary(engine *, struct member *, const uint8_t *, size_t);
 int engine_rank_of(const struct round *, const struct member *); /* -1: not this life of it */
 enum fate engine_take_data(engine *, struct member *, struct set *, struct round *, int rank,
                            const struct wire_data *, const struct part *);
