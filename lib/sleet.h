@@ -132,7 +132,7 @@ typedef enum sleet_payload {
     X(SLEET_RPS, 1, "rps", "")                                                              \
     X(SLEET_ONE_PEER, 2, "one-peer", "")                                                    \
     X(SLEET_EXPONENTIAL, 3, "exponential", "")                                              \
-    X(SLEET_RING, 4, "ring", "R")       /* differences of rank R (PowerGossip); none: all values */ \
+    X(SLEET_RING, 4, "ring", "R")       /* differences of rank R, 1 to 32 (PowerGossip); none: all values */ \
     X(SLEET_PAIRS, 5, "pairs", "R")     /* likewise */                                      \
     X(SLEET_MOSHPIT, 6, "moshpit", "M,D") /* groups of M at most, 2 to 32; a pass is D rounds at least */ \
     X(SLEET_RANDOM, 7, "random", "M")   /* groups of M at most, 2 to 32 */                  \
@@ -304,7 +304,7 @@ typedef struct sleet_round_options {
     size_t size;
     int64_t deadline_ns;   /* longest wait from now; 0: 2 s, exact rounds 30 s; at most 1 h */
     double weight;         /* of this contribution, e.g. samples; 0 means 1; finite, > 0 */
-    double least_coverage; /* below it the report is marked; 0 means 0.5 */
+    double least_coverage; /* below it the report is marked; 0 means 0.5, with a quorum none */
     uint32_t quorum;       /* contributors after which an owner starts closing, or one of the above;
                               exact rounds wait for all.  What comes too late is lost but with estimator
                               carry: there it goes with the next contribution */

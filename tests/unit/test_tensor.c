@@ -236,6 +236,7 @@ static void kinds_that_do_not_go_together(void)
         {.payload = SLEET_GRADIENT, .strategy = SLEET_ONE_PEER}, {.payload = SLEET_MODEL, .strategy = (sleet_strategy)99},
         {.payload = SLEET_MODEL, .exchange = SLEET_ALL_GATHER, .strategy = SLEET_PAIRS},
         {.payload = SLEET_MODEL, .strategy = SLEET_ONE_PEER, .numbers = {3}},
+        {.payload = SLEET_MODEL, .strategy = SLEET_PAIRS, .numbers = {KIND_RANK_MAX + 1}},
         {.payload = SLEET_MODEL, .strategy = SLEET_MOSHPIT, .numbers = {33}},
         {.payload = SLEET_MODEL, .strategy = SLEET_RANDOM, .numbers = {4, 2}},
         {.payload = SLEET_MODEL, .strategy = SLEET_CROSSOVER, .numbers = {65}},

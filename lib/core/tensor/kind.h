@@ -39,6 +39,8 @@ static inline bool kind_spreads(const struct set_kind *k, uint64_t count)
     return k->spread > 1 && kind_fragments(count) > (k->spread - 1u) * RUN_FRAGMENTS;
 }
 
+#define KIND_RANK_MAX 32 /* the work on an edge's sides, in one go, is of its square */
+
 /* The rank of what neighbours send of the differences of their matrices; 0: they send all of their values. */
 static inline uint32_t kind_rank(const struct set_kind *k)
 {
@@ -172,6 +174,8 @@ static inline const char *kind_refuse(const struct set_kind *k)
         {(k->strategy == SLEET_MOSHPIT || k->strategy == SLEET_RANDOM || k->strategy == SLEET_HIERARCHICAL) &&
              (k->numbers[0] == 1 || k->numbers[0] > 32),
          "strategies moshpit, random and hierarchical have groups of 2 to 32 members: moshpit:4"},
+        {kind_rank(k) > KIND_RANK_MAX,
+         "strategies ring and pairs send differences of rank 1 to 32: ring:4"},
         {k->strategy == SLEET_CROSSOVER && (k->numbers[0] > 64 || k->numbers[1] == 1 || k->numbers[1] > 32),
          "strategy crossover has 64 segments at most, in groups of 2 to 32 members if any: crossover:16"},
         {k->strategy != SLEET_RPS && kind_additive(k),
