@@ -65,6 +65,7 @@ names=(
     "steps over an edge that are decided late are lost"
     "ends of an edge that have lost step go on"
     "one of two neighbours takes what the other does not"
+    "a node passes the rounds in which a neighbour waits for it"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -155,6 +156,7 @@ fault() { # NUMBER
     42) plant $low '    if (w->open && tag != w->tag) {' '    if (false) {' &&
         plant $low '    if (w->tagged && w->tag_there != w->tag)' '    if (false)' ;;
     43) plant lib/core/round/edge_parts.h '    return !edge_two_way(g, rank) || ' '    return g->segments > 0 || ' ;;
+    44) plant lib/core/round/start.c '    number = waited_for(s, e, number);' '    number = waited_for(s, e, number) ? number : 0;' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }

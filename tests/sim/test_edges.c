@@ -128,6 +128,9 @@ static void pairs_keep_the_mean_under_loss(void)
         double before = spread(c);
         note_means(c, mean);
         CHECK(rounds(c, 30));
+        sim_set_link(cluster_sim(c), SIM_ALL, SIM_ALL, &CLEAN_LINK);
+        cluster_idle(c, MS(200)); /* what is in doubt is decided, and goes into the next result */
+        CHECK(rounds(c, 2));
         CHECK(moved(c, mean) < 1e-6);
         CHECK(spread(c) < 0.5 * before);
         cluster_free(c);
@@ -175,11 +178,73 @@ static void a_joiner_takes_a_neighbours_model(void)
     cluster_free(c);
 }
 
+/* Trainers that go on as soon as a round is over, one of them after some work. */
+struct going {
+    cluster *c;
+    uint64_t skipped, rounds[8];
+};
+
+struct goer {
+    struct going *all;
+    uint32_t node;
+};
+
+static void go_on(sim *s, void *arg)
+{
+    struct goer *g = arg;
+    CHECK_EQ(cluster_start(g->all->c, g->node, NULL), 0);
+    sim_kick(s, g->node);
+}
+
+static void reported(cluster *c, uint32_t node, void *arg)
+{
+    struct goer *g = arg;
+    const struct cluster_report *r = cluster_report(c, node);
+    g->all->skipped += r->report.skipped;
+    if (g->all->rounds[node]++ < 60)
+        sim_at(cluster_sim(c), time_add(sim_now(cluster_sim(c)), node == 3 ? MS(5) : MS(1)), go_on, &g[node]);
+}
+
+/* Its neighbours wait for it; the others, who did not need it for a round or two, are no reason to leave them. */
+static uint64_t skipped_by_all(cluster *c)
+{
+    struct going all = {.c = c};
+    struct goer g[8];
+    cluster_on_report(c, reported, g);
+    for (uint32_t i = 0; i < 8; i++) {
+        g[i] = (struct goer){&all, i};
+        go_on(cluster_sim(c), &g[i]);
+    }
+    cluster_idle(c, SEC(3));
+    for (uint32_t i = 0; i < 8; i++)
+        CHECK(all.rounds[i] > 60);
+    cluster_on_report(c, NULL, NULL);
+    return all.skipped;
+}
+
+static void a_slow_node_misses_no_round(void)
+{
+    const char *why;
+    cluster *c = set_up(SLEET_ONE_PEER, 8, 0);
+    REQUIRE(c);
+    CHECK_EQ(skipped_by_all(c), 0);
+    cluster_free(c);
+    c = set_up(SLEET_RPS, 8, 0); /* nor where the job has gone over to the strategy */
+    REQUIRE(c);
+    CHECK_EQ(engine_set_strategy(sim_engine(cluster_sim(c), 0), cluster_set(c, 0), "one-peer", &why, sim_now(cluster_sim(c))), 0);
+    sim_kick(cluster_sim(c), 0);
+    CHECK(rounds(c, 12));
+    CHECK(cluster_report(c, 0)->report.group_size <= 3);
+    CHECK_EQ(skipped_by_all(c), 0);
+    cluster_free(c);
+}
+
 TEST_SUITE(edges) = {
     TEST(one_peer_is_exact_after_log2_rounds),
     TEST(what_is_lost_comes_again),
     TEST(pairs_keep_the_mean_under_loss),
     TEST(a_frozen_neighbour_holds_nobody_up),
     TEST(a_joiner_takes_a_neighbours_model),
+    TEST(a_slow_node_misses_no_round),
     TEST_END,
 };

@@ -10,29 +10,29 @@ static bool goes_low(const struct round *r, const struct plan *p, uint32_t rank)
     return p->rank && p->edge[rank].in && p->edge[rank].out && r->contributes && r->group.members[rank].contributes;
 }
 
-static bool lane_new(struct round *r, const struct layout *l, const struct plan *p, struct power_map *map, uint32_t rank)
+static bool lane_new(struct round *r, const struct layout *layout, const struct plan *p, struct power_map *map, uint32_t rank)
 {
     struct edges *g = r->edges;
-    struct edge_lane *l2 = &g->lane[rank];
+    struct edge_lane *l = &g->lane[rank];
     if (goes_low(r, p, rank)) {
-        l2->low = low_lane_new(map);
-        l2->n = l2->in = l2->out = low_fragments(map);
+        l->low = low_lane_new(map);
+        l->n = l->in = l->out = low_fragments(map);
     } else {
-        l2->n = r->due;
+        l->n = r->due;
     }
-    for (uint32_t k = 0; !l2->low && k < r->due; k++) {
-        uint64_t segment = edge_segment(g, l, r->frag[k]);
-        l2->in += (g->edge[rank].in & segment) != 0 && r->group.members[rank].contributes;
-        l2->out += (g->edge[rank].out & segment) != 0 && r->contributes;
+    for (uint32_t k = 0; !l->low && k < r->due; k++) {
+        uint64_t segment = edge_segment(g, layout, r->frag[k]);
+        l->in += (g->edge[rank].in & segment) != 0 && r->group.members[rank].contributes;
+        l->out += (g->edge[rank].out & segment) != 0 && r->contributes;
     }
-    size_t words = bitmap_words(l2->n) + 1;
-    r->lane[rank].share = l2->in;
-    l2->got = calloc(words, 8);
-    l2->told = calloc(words, 8);
-    l2->again = calloc(words, 8);
-    l2->kept = l2->in && !l2->low ? calloc((size_t)r->due + 1, sizeof *l2->kept) : NULL;
-    l2->sent_at = l2->asked_at = r->started;
-    return l2->got && l2->told && l2->again && (l2->kept || l2->low || !l2->in) && (l2->low || !goes_low(r, p, rank));
+    size_t words = bitmap_words(l->n) + 1;
+    r->lane[rank].share = l->in;
+    l->got = calloc(words, 8);
+    l->told = calloc(words, 8);
+    l->again = calloc(words, 8);
+    l->kept = l->in && !l->low ? calloc((size_t)r->due + 1, sizeof *l->kept) : NULL;
+    l->sent_at = r->started;
+    return l->got && l->told && l->again && (l->kept || l->low || !l->in) && (l->low || !goes_low(r, p, rank));
 }
 
 bool edge_new(struct round *r, const struct layout *l, const struct plan *p)

@@ -29,7 +29,7 @@ struct edge_lane {
     uint32_t got_n, told_n, again_n, kept_n;
     uint32_t next, sent, again_at; /* places in the order to send next; numbers sent once */
     uint32_t whole;          /* nothing of it is missing before this number */
-    sleet_time sent_at, asked_at;
+    sleet_time sent_at;
     bool end;   /* it has sent all it will */
     bool final; /* it has closed the round, and takes nothing more */
 };

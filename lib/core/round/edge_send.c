@@ -115,7 +115,7 @@ void edge_told(struct set *s, struct round *r, const struct env *e, uint32_t ran
     if (w->scatter_sent > lane->commits_told && w->scatter_sent <= l->in)
         lane->commits_told = w->scatter_sent;
     l->end |= (w->flags & SUMMARY_SCATTER_OVER) != 0;
-    l->final |= (w->flags & SUMMARY_CLOSED) && round_expand(r->number, w->sender_round) >= r->number;
+    l->final |= (w->flags & SUMMARY_CLOSED) && theirs >= r->number;
     for (uint32_t k = 0; l->out && k < l->n && k < end; k++) {
         bool hole = k >= w->first && (w->bitmap[(k - w->first) / 8] >> ((k - w->first) % 8) & 1);
         if (!edge_goes(s, r, rank, k) || bitmap_test(l->told, k))

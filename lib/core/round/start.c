@@ -191,17 +191,16 @@ static bool still_there(const struct set *s, const struct env *e, const struct p
  * between are worth joining as long as those that it meets in them have not passed them. */
 static uint64_t waited_for(const struct set *s, const struct env *e, uint64_t number)
 {
-    uint64_t first = s->own_round + 1;
     struct plan p;
-    if (s->layout.kind.strategy == SLEET_RPS || !s->established || !s->own_round || number > s->own_round + e->config->window)
+    if (!s->established || !s->own_round || number > s->own_round + e->config->window)
         return number;
-    for (uint64_t k = first; k < number && set_group(s, e, k, &p); k++)
-        if (still_there(s, e, &p, k))
+    for (uint64_t k = s->own_round + 1; k < number && set_group(s, e, k, &p); k++)
+        if (p.group.part && still_there(s, e, &p, k))
             return k;
     return number;
 }
 
-/* Pin a group and join, or answer at once where there is nobody; DESIGN 5.1. */
+/* Pin a group and join, or answer at once where there is nobody; docs/protocol.md, "Rounds". */
 void set_retry_start(struct set *s, const struct env *e, sleet_time now)
 {
     struct member_rounds o;
