@@ -109,8 +109,6 @@ static int take_part(int file, const char *strategy, uint64_t from, uint32_t rou
             error = sleet_wait(set, &report);
         if (error)
             break;
-        if (report.flags & SLEET_ALONE)
-            usleep(1000); /* the others are behind */
         if (report.round == from)
             draw(node);
         if (report.round >= from && !put(file, (uint32_t)(report.round - from), node))
