@@ -103,7 +103,8 @@ static int take_part(int file, const char *strategy, uint64_t from, uint32_t rou
         error = sleet_set_register(set);
     if (!error)
         error = sleet_wait_nodes(set, nodes, INT64_C(30000000000));
-    while (!error && report.round < from + rounds) {
+    /* A round more than is kept: a neighbour that leaves is not waited for. */
+    while (!error && report.round <= from + rounds) {
         error = sleet_start(set, &exact); /* a machine that is busy with other things cuts nobody off */
         if (!error)
             error = sleet_wait(set, &report);
@@ -111,7 +112,7 @@ static int take_part(int file, const char *strategy, uint64_t from, uint32_t rou
             break;
         if (report.round == from)
             draw(node);
-        if (report.round >= from && !put(file, (uint32_t)(report.round - from), node))
+        if (report.round >= from && report.round <= from + rounds && !put(file, (uint32_t)(report.round - from), node))
             return fail("cannot write", SLEET_ENOMEM, ctx);
     }
     if (error)
