@@ -119,6 +119,15 @@ void data_recv(engine *e, struct member *m, const uint8_t *body, size_t len)
     e->counters.corrupt += fate == FATE_CORRUPT;
 }
 
+/* It would wait for this node's values, whose list is another one. */
+static void tell_stranger(engine *e, struct member *m, const struct set *s, const struct round *r)
+{
+    struct env env = engine_env(e);
+    uint8_t body[WIRE_SUMMARY_BYTES];
+    size_t len = feedback_stranger(s, r, &env, m, body, sizeof body, e->now);
+    outbox_put(e, &m->addr, (uint32_t)(m - e->members), m->peer_index, WIRE_SUMMARY, body, len);
+}
+
 void data_recv_summary(engine *e, struct member *m, const uint8_t *body, size_t len)
 {
     struct wire_summary w;
@@ -141,6 +150,8 @@ void data_recv_summary(engine *e, struct member *m, const uint8_t *body, size_t 
     int rank = r ? engine_rank_of(r, m) : -1;
     if (rank < 0) {
         e->counters.stale++;
+        if (r && r->edges && (r->joined || s->own_round >= r->number) && (w.flags & SUMMARY_ASKS))
+            tell_stranger(e, m, s, r);
         view_answer(&e->view, m);
         return;
     }

@@ -234,7 +234,7 @@ static const struct bound {
     {WIRE_SUMMARY, 48, 2, 9, false},   {WIRE_SUMMARY, 48, 2, 10, true},
     {WIRE_SUMMARY, 48, 2, 17, false},  {WIRE_SUMMARY, 48, 2, 8, false},
     {WIRE_SUMMARY, 48, 2, 8193, false}, {WIRE_SUMMARY, 50, 1, 31, true},
-    {WIRE_SUMMARY, 50, 1, 15, false},  {WIRE_SUMMARY, 50, 1, 80, false}, {WIRE_SUMMARY, 50, 1, 63, true},
+    {WIRE_SUMMARY, 50, 1, 15, false},  {WIRE_SUMMARY, 50, 1, 144, false}, {WIRE_SUMMARY, 50, 1, 127, true},
     {WIRE_SUMMARY, 51, 1, 1, false},   {WIRE_SUMMARY, 54, 2, 65535, true},
     {WIRE_SUMMARY, 56, 1, 0, true},    {WIRE_SUMMARY, 56, 1, 64, false},
     {WIRE_SUMMARY, 57, 1, 1, false},   {WIRE_SUMMARY, 59, 1, 1, false},

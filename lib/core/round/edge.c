@@ -44,6 +44,8 @@ bool edge_new(struct round *r, const struct layout *l, const struct plan *p)
     g->atomic = p->atomic;
     g->segments = p->segments;
     memcpy(g->edge, p->edge, sizeof g->edge);
+    for (uint32_t i = 0; i < p->group.n; i++)
+        g->edge[i].weight = (double)(float)g->edge[i].weight; /* as it travels */
     g->change = calloc((size_t)r->due + 1, sizeof *g->change);
     g->who = calloc((size_t)r->due + 1, sizeof *g->who);
     if (!g->change || !g->who)
@@ -184,8 +186,11 @@ enum fate edge_recv(struct set *s, struct round *r, const struct env *e, uint32_
     struct lane *lane = &r->lane[rank];
     uint32_t number = number_of(s, r, rank, d, part);
     (void)e;
-    if (number == NOT_DUE || (edge_two_way(g, rank) && d->weight != (float)g->edge[rank].weight))
+    l->apart |= l->in && wire_is_low(d->phase) != (l->low != NULL);
+    if (number == NOT_DUE)
         return FATE_FOREIGN;
+    if (edge_two_way(g, rank) && (double)d->weight < g->edge[rank].weight)
+        g->edge[rank].weight = (double)d->weight; /* of two lists the lesser weight, at both ends */
     if (d->remaining <= l->in && l->in - d->remaining > lane->commits_told)
         lane->commits_told = l->in - d->remaining;
     l->end |= (d->flags & DATA_LAST) != 0;

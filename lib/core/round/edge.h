@@ -30,8 +30,9 @@ struct edge_lane {
     uint32_t next, sent, again_at; /* places in the order to send next; numbers sent once */
     uint32_t whole;          /* nothing of it is missing before this number */
     sleet_time sent_at;
+    bool apart; /* by its list the way between them is of another kind: of low rank, or not */
     bool end;   /* it has sent all it will */
-    bool final; /* it has closed the round, and takes nothing more */
+    bool final; /* it takes nothing more: it has closed the round, or this node is no neighbour of its */
 };
 
 struct edges {

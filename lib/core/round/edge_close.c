@@ -11,22 +11,25 @@ static bool takes_part(const struct set *s, const struct round *r, const struct 
            set_takes_part_lately(s, e, m, r->number);
 }
 
-static bool past(const struct set *s, const struct round *r, const struct env *e, uint32_t rank)
+/* Rounds by which the neighbour has passed this one. */
+static uint64_t past(const struct set *s, const struct round *r, const struct env *e, uint32_t rank)
 {
-    return member_open_round(&edge_member(r, e, rank)->sets[s->handle]) > r->number;
+    uint64_t theirs = member_open_round(&edge_member(r, e, rank)->sets[s->handle]);
+    return theirs > r->number ? theirs - r->number : 0;
 }
 
 /* Nothing more can come from the neighbour, and it needs nothing more. */
 bool edge_done_with(const struct set *s, const struct round *r, const struct env *e, uint32_t rank)
 {
     const struct edge_lane *l = &r->edges->lane[rank];
-    bool all = l->got_n == l->in, heard = l->told_n == l->out;
+    bool all = l->got_n == l->in || (l->end && r->lane[rank].commits_told < l->in); /* by its list there are fewer */
+    bool heard = l->told_n == l->out || l->final;
     if ((int)rank == r->self || edge_over(l) || !takes_part(s, r, e, rank))
         return true;
-    if (past(s, r, e, rank)) /* it still says what it has */
-        return heard || l->final || !r->edges->atomic;
+    if (past(s, r, e, rank)) /* it still says what it has, for as long as the round is in its window */
+        return heard || !r->edges->atomic || past(s, r, e, rank) > e->config->window;
     if (e->config->repair_off)
-        return (all || l->end) && l->sent == l->out && (!r->edges->atomic || heard || l->final);
+        return (all || l->end) && l->sent == l->out && (!r->edges->atomic || heard);
     return all && heard;
 }
 

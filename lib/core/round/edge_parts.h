@@ -70,7 +70,7 @@ static inline void edge_drop_kept(struct edge_lane *l, uint32_t number)
 /* Nothing more is to come of it. */
 static inline bool edge_over(const struct edge_lane *l)
 {
-    return l->low && l->low->over;
+    return l->apart || (l->low && l->low->over);
 }
 
 /* Take what waits, as far as it may be taken. */

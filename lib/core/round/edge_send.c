@@ -112,10 +112,12 @@ void edge_told(struct set *s, struct round *r, const struct env *e, uint32_t ran
     uint32_t end = w->first + w->bits;
     bool quiet = time_since(now, l->sent_at) > feedback_settle(m);
     uint64_t theirs = round_expand(r->number, w->sender_round);
+    bool shut = theirs > r->number || (theirs == r->number && (w->flags & SUMMARY_CLOSED)) ||
+                (w->flags & SUMMARY_TAKES_NONE);
     if (w->scatter_sent > lane->commits_told && w->scatter_sent <= l->in)
         lane->commits_told = w->scatter_sent;
     l->end |= (w->flags & SUMMARY_SCATTER_OVER) != 0;
-    l->final |= (w->flags & SUMMARY_CLOSED) && theirs >= r->number;
+    l->final |= shut;
     for (uint32_t k = 0; l->out && k < l->n && k < end; k++) {
         bool hole = k >= w->first && (w->bitmap[(k - w->first) / 8] >> ((k - w->first) % 8) & 1);
         if (!edge_goes(s, r, rank, k) || bitmap_test(l->told, k))
@@ -130,7 +132,7 @@ void edge_told(struct set *s, struct round *r, const struct env *e, uint32_t ran
     }
     l->final |= quiet && l->sent == l->out && e->config->repair_off;
     if (l->low && (r->closed || edge_open(r)))
-        low_settle(s, r, rank, theirs > r->number || (theirs == r->number && (w->flags & SUMMARY_CLOSED)));
+        low_settle(s, r, rank, shut);
     else if (r->closed)
         edge_decide(s, r, rank);
     else if (edge_open(r))
@@ -161,7 +163,7 @@ void edge_tell(const struct set *s, struct round *r, uint32_t rank, struct wire_
     w->scatter_sent = l->sent;
     w->committed = l->got_n;
     w->flags = (uint8_t)((w->flags & SUMMARY_CLOSED) | (sent ? SUMMARY_SCATTER_OVER : 0) |
-                         (edge_wants(r, rank) ? SUMMARY_ASKS : 0));
+                         (edge_wants(r, rank) ? SUMMARY_ASKS : 0) | (l->in ? 0 : SUMMARY_TAKES_NONE));
     if (!l->in)
         return;
     for (uint32_t k = l->whole; k < l->n; k++) {

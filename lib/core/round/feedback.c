@@ -165,6 +165,31 @@ static void put_holes(struct wire_summary *w, uint8_t *bits, const struct set *s
     w->bits = any ? (uint16_t)(last + 1) : 0;
 }
 
+/* What every summary of a round says to a member. */
+static struct wire_summary summary_to(const struct set *s, const struct round *r, const struct env *e,
+                                      const struct member *m, sleet_time now)
+{
+    return (struct wire_summary){.set = s->layout.hash,
+                                 .group = r->group.hash,
+                                 .round = (uint32_t)r->number,
+                                 .sender_round = (uint32_t)s->own_round,
+                                 .counter_seen = member_highest(m),
+                                 .overflow = (uint32_t)e->counters->overflow,
+                                 .echo = m->echo,
+                                 .loss = (uint16_t)(loss_share(&m->loss) * UINT16_MAX + 0.5),
+                                 .capacity = capacity_code(&m->capacity),
+                                 .hold = m->echo ? (uint32_t)(time_since(now, m->echo_at) / 1000) : 0,
+                                 .flags = s->open && s->open->number == s->own_round ? 0 : SUMMARY_CLOSED};
+}
+
+size_t feedback_stranger(const struct set *s, const struct round *r, const struct env *e, const struct member *m,
+                         uint8_t *out, size_t cap, sleet_time now)
+{
+    struct wire_summary w = summary_to(s, r, e, m, now);
+    w.flags |= SUMMARY_SCATTER_OVER | SUMMARY_TAKES_NONE;
+    return wire_summary_encode(out, cap, &w);
+}
+
 size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32_t rank,
                      uint8_t *out, size_t cap, sleet_time now)
 {
@@ -175,28 +200,15 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
         return 0;
     bool scatter = wants_scatter(r, rank) && (l->holes_due || !wants_gather(s, r, e, rank, now)) &&
                    !l->summary_due;
-    struct wire_summary w = {.set = s->layout.hash,
-                             .group = r->group.hash,
-                             .round = (uint32_t)r->number,
-                             .sender_round = (uint32_t)s->own_round,
-                             .counter_seen = member_highest(m),
-                             .scatter_sent = l->scatter_pos,
-                             .committed = r->own.commits -
-                                          (round_disagrees(r, rank) ? 0 : r->own.foreign_commits),
-                             .overflow = (uint32_t)e->counters->overflow,
-                             .echo = m->echo,
-                             .loss = (uint16_t)(loss_share(&m->loss) * UINT16_MAX + 0.5),
-                             .capacity = capacity_code(&m->capacity),
-                             .hold = m->echo ? (uint32_t)(time_since(now, m->echo_at) / 1000) : 0,
-                             .bitmap = bits};
+    struct wire_summary w = summary_to(s, r, e, m, now);
+    w.scatter_sent = l->scatter_pos;
+    w.committed = r->own.commits - (round_disagrees(r, rank) ? 0 : r->own.foreign_commits);
+    w.bitmap = bits;
     bool scattered = !round_scatters(r) || (l->scatter_pos >= l->share && !parity_due(r, rank, PARITY_SCATTER));
     bool gathered = !round_gathers(r) || (l->gather_pos >= r->own.commits && !parity_due(r, rank, PARITY_GATHER));
     bool over = r->joined && (r->closed || !r->contributes || scattered);
-    w.flags =
-        (uint8_t)((over ? SUMMARY_SCATTER_OVER : 0) |
-                  (r->own.final && gathered ? SUMMARY_COMMITS_FINAL : 0) |
-                  (s->open && s->open->number == s->own_round ? 0 : SUMMARY_CLOSED) |
-                  (scatter ? SUMMARY_SCATTER_HOLES : 0));
+    w.flags |= (uint8_t)((over ? SUMMARY_SCATTER_OVER : 0) | (r->own.final && gathered ? SUMMARY_COMMITS_FINAL : 0) |
+                         (scatter ? SUMMARY_SCATTER_HOLES : 0));
     witness_fill(r, rank, &w);
     if (r->edges)
         edge_tell(s, r, rank, &w, bits);

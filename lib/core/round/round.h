@@ -611,6 +611,9 @@ void feedback_recv(struct set *, struct round *, const struct env *, uint32_t ra
 /* The next summary due to `rank`, encoded into `out`; 0 if none. */
 size_t feedback_fill(struct set *, struct round *, const struct env *, uint32_t rank, uint8_t *out,
                      size_t cap, sleet_time now);
+/* A SUMMARY to a member that takes this node for a neighbour in a round in which it is none by its own list. */
+size_t feedback_stranger(const struct set *, const struct round *, const struct env *, const struct member *,
+                         uint8_t *out, size_t cap, sleet_time now);
 /* How long a datagram from the member may be under way behind others. */
 sleet_duration feedback_settle(const struct member *);
 /* When the next one is due; keeps quiet_until and idle. */

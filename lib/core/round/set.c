@@ -73,6 +73,13 @@ static void bound_kept(struct set *s, const struct env *e, uint64_t job)
     }
 }
 
+/* Among neighbours nothing is given before the trainer is here: a list that a datagram brought about is looked at again. */
+static bool outdated(const struct set *s, const struct env *e, const struct round *r)
+{
+    struct plan p;
+    return r->edges && set_group(s, e, r->number, &p) && p.group.hash != r->group.hash;
+}
+
 /* The round `number` with its group pinned, made if it is new. */
 struct round *set_pin(struct set *s, const struct env *e, uint64_t number, sleet_time now)
 {
@@ -83,7 +90,7 @@ struct round *set_pin(struct set *s, const struct env *e, uint64_t number, sleet
         set_heaviest_lineage(s, e, &lineage);
     if (*slot && (*slot)->number == number && !(*slot)->lineage && !layout_has_model(&s->layout))
         (*slot)->lineage = lineage; /* its founder is heard now; the group is the same all along */
-    if (*slot && (*slot)->number == number && ((*slot)->joined || (*slot)->lineage == lineage))
+    if (*slot && (*slot)->number == number && ((*slot)->joined || ((*slot)->lineage == lineage && !outdated(s, e, *slot))))
         return *slot;
     if ((*slot && ((*slot)->number > number || *slot == s->open)) || !set_group(s, e, number, &p))
         return NULL;

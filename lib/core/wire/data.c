@@ -7,7 +7,7 @@
 #define DATA_FLAGS (DATA_YOURS | DATA_LAST | DATA_CLOSED | DATA_EXACT)
 #define SUMMARY_FLAGS                                                                        \
     (SUMMARY_SCATTER_OVER | SUMMARY_COMMITS_FINAL | SUMMARY_CLOSED | SUMMARY_SCATTER_HOLES |  \
-     SUMMARY_WITNESS | SUMMARY_ASKS)
+     SUMMARY_WITNESS | SUMMARY_ASKS | SUMMARY_TAKES_NONE)
 
 bool wire_is_low(uint8_t phase)
 {
