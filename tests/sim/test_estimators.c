@@ -87,7 +87,7 @@ static void a_constant_stays(sleet_estimator estimator, unsigned rounds)
 
 static void ratio_keeps_a_constant(void)
 {
-    a_constant_stays(SLEET_RATIO, test_repeats(200));
+    a_constant_stays(SLEET_RATIO, test_repeats(1000));
 }
 
 static void expected_keeps_a_constant(void)
@@ -222,7 +222,7 @@ static cluster *carrying(double loss, sleet_codec codec)
 
 static void carry_keeps_a_constant(void)
 {
-    a_constant_stays(SLEET_CARRY, test_repeats(300));
+    a_constant_stays(SLEET_CARRY, test_repeats(1000));
 }
 
 static void carry_loses_nothing(void)
@@ -233,7 +233,7 @@ static void carry_loses_nothing(void)
         cluster *c = carrying(losses[i], 0);
         REQUIRE(c);
         b = (struct book){.frozen_most = 0};
-        keep_book(c, &rng, test_repeats(200), 1, 1, NULL, &b);
+        keep_book(c, &rng, test_repeats(1000), 1, 1, NULL, &b);
         check_book(c, &b);
         CHECK(losses[i] < 0.1 || residual_of(c, 0).norm > 0);
         sim_set_link(cluster_sim(c), SIM_ALL, SIM_ALL, &CLEAN_LINK);
