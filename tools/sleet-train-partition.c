@@ -118,12 +118,18 @@ int parts_merge(struct train_sets *s, struct train_node *n, const float *given, 
     double until = train_clock() + MEET_WAIT;
     for (int i = 0; !error && i < TRIES && out->present < out->all;) {
         error = one_round(set, true, given, mean, count, &report);
-        if (!error && (report.flags & (SLEET_ALONE | SLEET_PARKED | SLEET_JOINING)) && train_clock() < until) {
-            usleep(10000); /* ahead of the others, or one that comes: it has given nothing */
+        if (error)
+            break;
+        uint32_t present = partition_present(&whole, out->all, mean);
+        bool apart = report.flags & (SLEET_ALONE | SLEET_PARKED | SLEET_JOINING);
+        if ((apart || (present < 2 && report.group_size > 1)) && train_clock() < until) {
+            usleep(10000); /* the others are ahead, or behind: only who comes to a round gives in it */
             continue;
         }
-        if (!error)
-            out->present = merge(n, report.flags & (SLEET_ALONE | SLEET_PARKED) ? given : mean);
+        if (apart)
+            present = partition_present(&whole, out->all, memcpy(mean, given, count * sizeof *mean));
+        if (present >= out->present) /* the others may be done, and this round one without them */
+            out->present = merge(n, mean);
         i++;
     }
     /* The set stays until sleet_close(), and with it `mean`. */

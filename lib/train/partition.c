@@ -135,12 +135,19 @@ static void merge_biases(const struct model_shape *whole, uint32_t parts, const 
     }
 }
 
-uint32_t partition_merge(const struct model_shape *whole, uint32_t parts, const float *mean, float *params)
+uint32_t partition_present(const struct model_shape *whole, uint32_t parts, const float *mean)
 {
     const float *share = mean + partition_params(whole);
     uint32_t there = 0;
     for (uint32_t j = 0; j < parts; j++)
         there += share[j] > 0;
+    return there;
+}
+
+uint32_t partition_merge(const struct model_shape *whole, uint32_t parts, const float *mean, float *params)
+{
+    const float *share = mean + partition_params(whole);
+    uint32_t there = partition_present(whole, parts, mean);
     if (there == 0)
         return 0;
     clear_between(whole, parts, params);

@@ -26,6 +26,8 @@ void partition_cut(const struct model_shape *whole, uint32_t parts, uint32_t j, 
 size_t partition_merged(const struct model_shape *whole, uint32_t parts);
 /* What the node with part j gives. */
 void partition_give(const struct model_shape *whole, uint32_t parts, uint32_t j, const float *part, float *given);
+/* Parts in the mean of what nodes gave. */
+uint32_t partition_present(const struct model_shape *whole, uint32_t parts, const float *mean);
 /* The whole, from the mean of what nodes gave.  `params` holds the values that it started from: units of which nobody
  * had the part stay as they are, but say nothing yet (outputs 0).  Returns the parts that were there; with none
  * `params` is left alone. */
