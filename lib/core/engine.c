@@ -55,7 +55,8 @@ void engine_remove_member(engine *e, struct member *m)
 engine *engine_new(const engine_config *c, sleet_time now)
 {
     if (!c || (!c->node_id && c->security == ENGINE_PLAIN) || !c->boot_id || c->peer_count > ENGINE_PEERS_MAX || !c->job[0] ||
-        c->job[63] || c->window > ROUNDS_RING - 2 || c->members_max > MEMBERS_MAX)
+        c->job[63] || c->window > ROUNDS_RING - 2 || c->members_max > MEMBERS_MAX ||
+        !declared_fits(&c->declared))
         return NULL;
     uint32_t room = c->members_max ? c->members_max : MEMBERS_MAX;
     engine *e = calloc(1, sizeof *e);
@@ -77,6 +78,7 @@ engine *engine_new(const engine_config *c, sleet_time now)
     e->promised = TIME_NEVER;
     e->members[0].node_id = e->config.node_id;
     e->members[0].boot_id = c->boot_id;
+    e->members[0].declared = c->declared;
     e->members[0].alive = e->members[0].session = true;
     for (uint32_t i = 0; i < c->peer_count; i++)
         engine_add_member(e, &c->peers[i])->listed = true;

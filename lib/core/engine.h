@@ -178,6 +178,7 @@ typedef struct {
     uint64_t node_id; /* 0 until the first HELLO */
     uint64_t boot_id;
     sleet_addr addr;
+    struct declared declared;
     bool alive, left, evicted;
     bool stopped;          /* no data goes to it until it is heard again */
     uint64_t rate_bps;     /* pace of data to it now, at most the node's */

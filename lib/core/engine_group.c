@@ -1,5 +1,6 @@
 /* Groups told and asked for, where members pinned different ones. */
 #include "engine_internal.h"
+#include "strategy/share.h"
 
 #define ASK_GAP MS(10)
 
@@ -9,7 +10,7 @@ static void tell(engine *e, struct member *m, const struct set *s, const struct 
     struct wire_group w = {.set = s->layout.hash, .group = g->hash, .n = g->n};
     for (uint32_t i = 0; i < g->n; i++)
         w.members[i] = (struct wire_member){g->members[i].node_id, g->members[i].boot_id,
-                                            g->members[i].contributes};
+                                            g->members[i].contributes, g->members[i].uplink};
     size_t len = wire_group_encode(body, sizeof body, &w);
     outbox_put(e, &m->addr, (uint32_t)(m - e->members), m->peer_index, WIRE_GROUP, body, len);
 }
@@ -64,7 +65,9 @@ void group_recv(engine *e, const uint8_t *body, size_t len)
         g.members[g.n++] = (struct group_member){.node_id = w.members[i].node_id,
                                                  .boot_id = w.members[i].boot_id,
                                                  .contributes = w.members[i].contributes,
+                                                 .uplink = w.members[i].uplink,
                                                  .slot = -1};
     g.hash = w.group;
+    group_share(&g);
     set_learn_group(s, &g);
 }

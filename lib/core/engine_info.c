@@ -18,6 +18,7 @@ uint32_t engine_get_peers(const engine *e, engine_peer *out, uint32_t max, sleet
         *p = (engine_peer){.node_id = m->node_id,
                            .boot_id = m->boot_id,
                            .addr = m->addr,
+                           .declared = m->declared,
                            .alive = m->alive,
                            .left = m->left,
                            .evicted = m->evicted,

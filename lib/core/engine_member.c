@@ -2,7 +2,7 @@
 #include "engine_internal.h"
 #include <assert.h>
 
-#define PING_MAX (20 + (48 + WIRE_SKETCH_BYTES + WIRE_SWITCH_BYTES) * WIRE_PING_SETS_MAX)
+#define PING_MAX (20 + WIRE_DECLARED_BYTES + (48 + WIRE_SKETCH_BYTES + WIRE_SWITCH_BYTES) * WIRE_PING_SETS_MAX)
 
 static_assert(PING_MAX <= WIRE_BODY_MAX, "all that may be said of all sets fits one PING");
 
@@ -172,6 +172,14 @@ static void learn_set(engine *e, struct member *m, const struct wire_ping_set *p
     set_meet(s, &env, &before, &m->sets[s->handle], e->now);
 }
 
+static void learn_declared(engine *e, struct member *m, const struct declared *d)
+{
+    if (memcmp(&m->declared, d, sizeof *d) == 0)
+        return;
+    m->declared = *d;
+    view_changed(&e->view);
+}
+
 void member_recv_ping(engine *e, struct member *m, const uint8_t *body, size_t len)
 {
     struct wire_ping p;
@@ -190,6 +198,7 @@ void member_recv_ping(engine *e, struct member *m, const uint8_t *body, size_t l
     if (!m->told)
         gossip_told(e, m);
     m->told = true;
+    learn_declared(e, m, &p.declared);
     m->echo = p.time;
     m->echo_at = e->now;
     if (p.request)
@@ -213,7 +222,8 @@ static size_t make_ping(engine *e, const struct member *m, uint32_t time, bool r
                           .echo = m->echo,
                           .hold = m->echo ? (uint32_t)(time_since(e->now, m->echo_at) / 1000) : 0,
                           .overflow = (uint32_t)e->counters.overflow,
-                          .request = request};
+                          .request = request,
+                          .declared = e->config.declared};
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++) {
         const struct set *s = &e->sets[i];
         if (!s->used)

@@ -24,6 +24,7 @@
     X(replay) \
     X(rotate) \
     X(scenario) \
+    X(share) \
     X(state) \
     X(strategy) \
     X(swim) \

@@ -13,7 +13,8 @@ static void fill(struct group *g, uint8_t n, uint64_t seed)
     memset(g, 0, sizeof(*g));
     g->n = n;
     for (int i = 0; i < n; i++)
-        g->members[i] = (struct group_member){rng_next(&rng) | 1, rng_next(&rng) | 1, 1, (int16_t)i};
+        g->members[i] = (struct group_member){
+            .node_id = rng_next(&rng) | 1, .boot_id = rng_next(&rng) | 1, .contributes = 1, .slot = (int16_t)i};
 }
 
 static void seal_sorts_and_hashes(void)
@@ -408,7 +409,8 @@ static void fill_crowd(uint64_t seed)
 {
     sleet_rng rng = {seed};
     for (int i = 0; i < CROWD; i++)
-        crowd[i] = (struct group_member){rng_next(&rng) | 1, 1, 1, (int16_t)i};
+        crowd[i] = (struct group_member){
+            .node_id = rng_next(&rng) | 1, .boot_id = 1, .contributes = 1, .slot = (int16_t)i};
 }
 
 /* The cell of member `i` among the first `n`, by slots. */

@@ -105,7 +105,7 @@ static size_t sample(int type, uint8_t *out)
         break;
     case WIRE_GROUP_REQ: f.req = (struct wire_group_req){1, 2}; break;
     case WIRE_GROUP:
-        f.group = (struct wire_group){.set = 3, .n = 3, .members = {{1, 9, 1}, {4, 8, 0}, {6, 7, 1}}};
+        f.group = (struct wire_group){.set = 3, .n = 3, .members = {{1, 9, 1, 0}, {4, 8, 0, 0}, {6, 7, 1, 127}}};
         f.group.group = wire_group_hash(f.group.members, 3);
         break;
     default: f.close = (struct wire_close){CLOSE_ELEMENTS, 1, 288};
@@ -266,13 +266,13 @@ static void every_bound_is_kept(void)
 /* Bounds between fields, under a right group hash. */
 static void groups_are_ordered(void)
 {
-    struct wire_group g = {.set = 1, .n = 2, .members = {{2, 1, 1}, {3, 1, 0}}}, back;
+    struct wire_group g = {.set = 1, .n = 2, .members = {{2, 1, 1, 9}, {3, 1, 0, 0}}}, back;
     uint8_t b[FRAME_CAP];
     g.group = wire_group_hash(g.members, g.n);
     size_t n = wire_group_encode(b, sizeof(b), &g);
     CHECK_EQ(n, 12 + 34);
     const struct { unsigned off; uint8_t value; } bad[] = {
-        {29, 2}, {29, 1}, {12, 0}, {12, 9}, {20, 0}, {28, 2}, {45, 2}};
+        {29, 2}, {29, 1}, {12, 0}, {12, 9}, {20, 0}, {28, 2}, {45, 2}, {45, 254}};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         uint8_t c[FRAME_CAP];
         memcpy(c, b, n);
@@ -280,18 +280,49 @@ static void groups_are_ordered(void)
         struct wire_member m[2];
         for (unsigned k = 0; k < 2; k++)
             m[k] = (struct wire_member){le_load(c + 12 + 17 * k, 8), le_load(c + 20 + 17 * k, 8),
-                                        c[28 + 17 * k]};
+                                        c[28 + 17 * k], 0};
         le_store(c + 4, wire_group_hash(m, 2), 4);
         CHECK_EQ(wire_group_decode(&back, c, n), SLEET_EMALFORMED);
     }
     g.n = SLEET_GROUP_MAX;
     for (unsigned i = 0; i < g.n; i++)
-        g.members[i] = (struct wire_member){i + 1, 1, 1};
+        g.members[i] = (struct wire_member){i + 1, 1, 1, (uint8_t)(2 * i)};
     CHECK_EQ(wire_group_encode(b, sizeof(b), &g), 0); /* stale hash */
     g.group = wire_group_hash(g.members, g.n);
     n = wire_group_encode(b, sizeof(b), &g);
     CHECK_EQ(n, 1100);
     CHECK_EQ(wire_group_decode(&back, b, n), SLEET_OK);
+    CHECK(back.members[63].contributes == 1 && back.members[63].uplink == 126);
+}
+
+/* What a node says of itself, and nothing but that. */
+static void declarations_are_bounded(void)
+{
+    struct wire_ping p = {.time = 1, .request = true, .declared = {.kbit = 20000, .role = ROLE_CLIENT, .site = "berlin"}}, back;
+    uint8_t b[FRAME_CAP];
+    size_t n = wire_ping_encode(b, sizeof b, &p);
+    CHECK_EQ(n, 20 + WIRE_DECLARED_BYTES);
+    CHECK_EQ(wire_ping_decode(&back, b, n), SLEET_OK);
+    CHECK_EQ(back.declared.kbit, 20000);
+    CHECK_EQ(back.declared.role, ROLE_CLIENT);
+    CHECK_STR(back.declared.site, "berlin");
+    CHECK_EQ(wire_ping_decode(&back, b, n - 1), SLEET_EMALFORMED);
+    const struct { unsigned off; uint8_t value; bool fine; } bytes[] = {
+        {16, 2, true},   {16, 1, false},  {16, 7, false},   {20, 0, true},  {24, ROLES, false}, {24, 255, false},
+        {25, 1, false},  {27, 1, false},  {28, 0, false},   {28, ' ', false}, {28, 0x80, false}, {28, '~', true},
+        {30, '\n', false}, {30, 0, false}, {34, 'x', true}, {35, 'x', false}, {43, 'x', false}};
+    for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
+        uint8_t c[FRAME_CAP];
+        memcpy(c, b, n);
+        c[bytes[i].off] = bytes[i].value;
+        CHECK_EQ(wire_ping_decode(&back, c, n) == SLEET_OK, bytes[i].fine);
+    }
+    memset(b + 20, 0, WIRE_DECLARED_BYTES); /* said, but nothing is */
+    CHECK_EQ(wire_ping_decode(&back, b, n), SLEET_EMALFORMED);
+    memset(p.declared.site, 'x', sizeof p.declared.site);
+    CHECK_EQ(wire_ping_encode(b, sizeof b, &p), 0);
+    p.declared.site[SITE_MAX] = '\0';
+    CHECK_EQ(wire_ping_decode(&back, b, wire_ping_encode(b, sizeof b, &p)), SLEET_OK);
 }
 
 /* Where parity has its place vectors of low rank have their tag, all of it. */
@@ -511,7 +542,8 @@ static void parity_and_its_blocks(void)
 TEST_SUITE(wire) = {
     TEST(parity_and_its_blocks),
     TEST(every_frame_round_trips),  TEST(fields_arrive),        TEST(every_truncation_is_rejected),
-    TEST(every_bound_is_kept),      TEST(groups_are_ordered),   TEST(tags_go_with_low_rank), TEST(schemas_pack_what_fits),
+    TEST(every_bound_is_kept),      TEST(groups_are_ordered),   TEST(declarations_are_bounded),
+      TEST(tags_go_with_low_rank), TEST(schemas_pack_what_fits),
     TEST(largest_frames),           TEST(datagrams_are_sealed), TEST(headers_are_checked),
     TEST(rounds_expand_to_the_nearest), TEST(noise_is_harmless), TEST(bitmaps_count),
     TEST_END};

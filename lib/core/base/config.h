@@ -2,6 +2,7 @@
 #ifndef BASE_CONFIG_H
 #define BASE_CONFIG_H
 #include "base/addr.h"
+#include "base/declared.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "sleet.h"
@@ -26,6 +27,7 @@ typedef struct engine_config {
     uint32_t peer_count;     /* at most ENGINE_PEERS_MAX */
     bool open_join;          /* tests: with security = none, take members that are not listed */
     sleet_addr advertised[2]; /* where others may reach this node: IPv4, IPv6; port 0: not known */
+    struct declared declared; /* what the others are told of this node */
     uint32_t members_max;    /* nodes there is room for, this one included; at most 1,024 */
     uint32_t window;         /* W: rounds kept open for others, 4 */
     uint32_t absent_rounds;  /* K: rounds without a trainer until nobody waits for it, 3 */

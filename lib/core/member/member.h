@@ -10,6 +10,7 @@
 #ifndef MEMBER_H
 #define MEMBER_H
 #include "base/addr.h"
+#include "base/declared.h"
 #include "base/heap.h"
 #include "base/time.h"
 #include "codec/adatopk.h"
@@ -79,6 +80,7 @@ struct member {
     bool refused; /* one of the two does not want the other, for good: said once */
     bool evicted; /* by an order: no member ever again */
     struct member_notice notice;
+    struct declared declared; /* by its PINGs */
     bool told; /* a PING of this session has come: its sets are known */
     bool deaf; /* it says that it does not hear us */
     uint32_t my_index;   /* it writes this into its datagrams */

@@ -1,5 +1,6 @@
 /* Who averages with whom: the group of a round, pinned from the view. */
 #include "round/round.h"
+#include "strategy/share.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -36,7 +37,14 @@ bool set_takes_part_lately(const struct set *s, const struct env *e, const struc
     return ms->round + e->config->absent_rounds >= number;
 }
 
-/* A new job's model is that of the lowest id; it must have looked around first. */
+/* Is `a` rather to found the job's model: a lower id, but clients after all others. */
+static bool founds_before(const struct member *a, const struct member *b)
+{
+    bool client = a->declared.role == ROLE_CLIENT, other = b->declared.role == ROLE_CLIENT;
+    return client == other ? a->node_id < b->node_id : other;
+}
+
+/* It must have looked around first. */
 bool set_may_found(const struct set *s, const struct env *e, sleet_time now)
 {
     bool all_heard = true;
@@ -44,7 +52,7 @@ bool set_may_found(const struct set *s, const struct env *e, sleet_time now)
         const struct member *m = &e->members[i];
         if (m->used && !m->told && !m->left)
             all_heard = false;
-        if (takes_part(m, s->handle) && m->node_id < e->members[0].node_id)
+        if (takes_part(m, s->handle) && founds_before(m, &e->members[0]))
             return false;
     }
     return all_heard || time_since(now, e->created) >= e->config->join_wait;
@@ -55,7 +63,9 @@ static struct group_member listed(const struct member *m, uint32_t slot, bool co
     return (struct group_member){.node_id = m->node_id,
                                  .boot_id = m->boot_id,
                                  .contributes = contributes,
-                                 .slot = (int16_t)slot};
+                                 .slot = (int16_t)slot,
+                                 .uplink = contributes ? uplink_of(&m->declared) : 0,
+                                 .site = site_of(&m->declared)};
 }
 
 /* Has a say although it shares no history yet: there is none that matters. */
@@ -86,14 +96,15 @@ bool set_group(const struct set *s, const struct env *e, uint64_t number, struct
     struct group_member view[MEMBERS_MAX];
     uint32_t n = 0;
     bool open = false, any = false;
-    uint64_t lineage = s->lineage, lowest = 0;
+    const struct member *founder = NULL; /* to be */
+    uint64_t lineage = s->lineage;
 
     if (!s->established && !set_heaviest_lineage(s, e, &lineage)) {
-        lowest = e->members[0].node_id; /* the founder to be */
+        founder = &e->members[0];
         for (uint32_t i = 1; i < e->view->n; i++)
-            if (takes_part(&e->members[i], s->handle) && e->members[i].node_id < lowest)
-                lowest = e->members[i].node_id;
-        if (lowest == e->members[0].node_id)
+            if (takes_part(&e->members[i], s->handle) && founds_before(&e->members[i], founder))
+                founder = &e->members[i];
+        if (founder == &e->members[0])
             return false; /* others may still appear */
     }
     const struct member_set *furthest = view_furthest(e->view, (uint32_t)s->handle);
@@ -106,9 +117,9 @@ bool set_group(const struct set *s, const struct env *e, uint64_t number, struct
         const struct member_set *ms = &m->sets[s->handle];
         if (!takes_part(m, s->handle))
             continue;
-        bool same = !lowest && ms->established && !ms->parked && ms->lineage == lineage;
+        bool same = !founder && ms->established && !ms->parked && ms->lineage == lineage;
         bool comes = !ms->parked && fresh(s, ms->established);
-        view[n++] = listed(m, i, same || comes || m->node_id == lowest);
+        view[n++] = listed(m, i, same || comes || m == founder);
     }
     if (kind_additive(&s->layout.kind) && n > SLEET_GROUP_MAX) { /* cells would step apart */
         uint32_t kept = 1;

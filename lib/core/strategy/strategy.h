@@ -20,12 +20,16 @@ struct group_member {
     uint64_t node_id, boot_id;
     uint8_t contributes; /* 0 or 1 */
     int16_t slot;        /* the caller's own number for it; not hashed */
+    uint8_t uplink;      /* grade of what it can send (share.h), 0 unless it contributes */
+    uint16_t share;      /* where the group is uneven; not hashed */
+    uint64_t site;       /* a number for where it stands, 0: not said; not hashed */
 };
 
 struct group {
     uint32_t hash; /* of the members as in a GROUP frame; among neighbours: of all that average */
     uint8_t n;
     uint8_t cell_bits; /* see cell_select(); 0: the whole view; not hashed */
+    bool uneven;       /* members own as much as their `share` says, else all alike; not hashed */
     bool part;         /* others of the view average elsewhere, by the strategy; not hashed */
     struct group_member members[GROUP_MEMBERS_MAX]; /* ascending node id */
 };
@@ -89,7 +93,7 @@ extern const struct strategy strategy_rps, strategy_one_peer, strategy_exponenti
 bool strategy_plan(const struct strategy *, const uint16_t numbers[2], const struct group_member *view, uint32_t n,
                    uint64_t self, uint64_t round, struct plan *);
 
-/* Sort the members by node id and set the hash. */
+/* Sort the members by node id, set the hash and the shares. */
 void group_seal(struct group *);
 /* Index of a node in the group, -1 if it is not a member. */
 int group_rank(const struct group *, uint64_t node_id);
@@ -101,8 +105,8 @@ uint32_t cell_select(struct group_member *view, uint32_t n, uint64_t self, uint6
                      uint8_t *bits);
 bool cell_same(uint64_t node_id, uint64_t other, uint64_t round, uint32_t bits);
 
-/* owner_of_run[r] = member index of the owner of run r (docs/protocol.md,
- * "Ownership"), for r < runs; OWNER_NONE where nobody contributes. */
+/* owner_of_run[r] = member index of the owner of run r (docs/protocol.md, "Ownership"), for r < runs;
+ * OWNER_NONE where nobody contributes.  By rendezvous, weighted where the group is uneven. */
 void owners_assign(const struct group *, uint64_t round, uint32_t runs, uint8_t *owner_of_run);
 /* The same for one run. */
 uint8_t owner_of(const struct group *, uint64_t round, uint32_t run);

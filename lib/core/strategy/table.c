@@ -1,6 +1,6 @@
 #define XXH_INLINE_ALL
 #include "base/rng.h"
-#include "strategy/strategy.h"
+#include "strategy/share.h"
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -41,9 +41,10 @@ void group_seal(struct group *g)
         uint8_t *p = bytes + (size_t)i * MEMBER_BYTES;
         put_u64(p, g->members[i].node_id);
         put_u64(p + 8, g->members[i].boot_id);
-        p[16] = g->members[i].contributes;
+        p[16] = (uint8_t)(g->members[i].contributes | g->members[i].uplink << 1);
     }
     g->hash = (uint32_t)XXH3_64bits(bytes, (size_t)g->n * MEMBER_BYTES);
+    group_share(g);
 }
 
 int group_rank(const struct group *g, uint64_t node_id)
@@ -59,29 +60,71 @@ int group_rank(const struct group *g, uint64_t node_id)
     return low < g->n && g->members[low].node_id == node_id ? low : -1;
 }
 
-/* The contributors and their part of the score. */
+/* Those that may own, and their part of the score. */
 struct runners {
     uint64_t key[GROUP_MEMBERS_MAX];
+    uint16_t share[GROUP_MEMBERS_MAX];
     uint8_t who[GROUP_MEMBERS_MAX];
     uint32_t n;
+    bool uneven;
 };
 
 static struct runners runners_of(const struct group *g)
 {
-    struct runners c = {.n = 0};
+    struct runners c = {.n = 0, .uneven = g->uneven};
     for (uint32_t i = 0; i < g->n; i++) {
-        if (g->members[i].contributes) {
-            c.key[c.n] = mix64(g->members[i].node_id);
+        const struct group_member *m = &g->members[i];
+        if (m->contributes && (!g->uneven || m->share)) {
+            c.key[c.n] = mix64(m->node_id);
+            c.share[c.n] = m->share;
             c.who[c.n++] = (uint8_t)i;
         }
     }
     return c;
 }
 
+/* -log2 of score / 2^64, in 1/2^24, bit by bit: the same everywhere, and never less for a lower score. */
+static uint64_t minus_log2(uint64_t score)
+{
+    uint64_t zeros = score ? (uint64_t)__builtin_clzll(score) : 63, fraction = 0;
+    uint64_t m = score << zeros >> 32 | (uint64_t)1 << 31; /* 1 to 2, in 1/2^31 */
+    for (int bit = 0; bit < 24; bit++) {
+        m = m * m >> 31;
+        fraction = fraction << 1 | m >> 32;
+        m >>= m >> 32;
+    }
+    return ((zeros + 1) << 24) - fraction;
+}
+
+/* The least -log(score) / share (weighted rendezvous): a member wins as often as its share says, and where
+ * shares change runs go from those that lose to those that gain only. */
+static bool better(uint64_t score, uint64_t log, uint64_t share, uint64_t best, uint64_t best_log, uint64_t best_share)
+{
+    uint64_t mine = log * best_share, other = best_log * share;
+    return mine != other ? mine < other : score > best;
+}
+
+static uint8_t uneven_winner(const struct runners *c, uint64_t base)
+{
+    uint64_t best = 0, best_log = 0;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < c->n; i++) {
+        uint64_t score = mix64(base ^ c->key[i]), log = minus_log2(score);
+        if (i == 0 || better(score, log, c->share[i], best, best_log, c->share[at])) {
+            best = score;
+            best_log = log;
+            at = i;
+        }
+    }
+    return c->n ? c->who[at] : OWNER_NONE;
+}
+
 static uint8_t winner(const struct runners *c, uint64_t round, uint32_t run)
 {
     uint64_t base = mix64(round * PHI + run), best = 0;
     uint8_t owner = OWNER_NONE;
+    if (c->uneven)
+        return uneven_winner(c, base);
     for (uint32_t i = 0; i < c->n; i++) {
         uint64_t score = mix64(base ^ c->key[i]);
         if (owner == OWNER_NONE || score > best) {

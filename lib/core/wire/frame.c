@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #define MEMBER_BYTES 17
+#define UPLINK_MAX 127 /* of 7 bits */
 #define ENTRY_BYTES 15 /* without the name */
 
 static int verdict_of(bool fine) { return fine ? SLEET_OK : SLEET_EMALFORMED; }
@@ -207,7 +208,7 @@ static void put_members(byte_writer *w, const struct wire_member *m, uint8_t n)
     for (unsigned i = 0; i < n; i++) {
         put_u64(w, m[i].node_id);
         put_u64(w, m[i].boot_id);
-        put_u8(w, m[i].contributes);
+        put_u8(w, (uint8_t)(m[i].contributes | m[i].uplink << 1));
     }
 }
 
@@ -226,7 +227,7 @@ static bool group_fits(const struct wire_group *g)
         return false;
     for (unsigned i = 0; i < g->n; i++) {
         const struct wire_member *m = &g->members[i];
-        if (m->node_id <= last || m->boot_id == 0 || m->contributes > 1)
+        if (m->node_id <= last || m->boot_id == 0 || m->contributes > 1 || m->uplink > (m->contributes ? UPLINK_MAX : 0))
             return false;
         last = m->node_id;
     }
@@ -259,7 +260,9 @@ int wire_group_decode(struct wire_group *g, const uint8_t *p, size_t n)
     for (unsigned i = 0; i < g->n; i++) {
         g->members[i].node_id = get_u64(&r);
         g->members[i].boot_id = get_u64(&r);
-        g->members[i].contributes = get_u8(&r);
+        uint8_t bits = get_u8(&r);
+        g->members[i].contributes = bits & 1;
+        g->members[i].uplink = bits >> 1;
     }
     return verdict_of(get_done(&r) && group_fits(g));
 }

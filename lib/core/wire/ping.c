@@ -2,10 +2,13 @@
 #include "wire/wire.h"
 #include "base/bytes.h"
 #include <math.h>
+#include <string.h>
 
 #define PING_FLAGS                                                                           \
     (PING_ATTACHED | PING_ESTABLISHED | PING_CLOSED | PING_DIFFERS | PING_PARKED | PING_PAUSED |    \
      PING_MERGED | PING_SKETCH)
+
+enum { ASKS = 1, DECLARES = 2 }; /* flags of the frame */
 
 static int verdict_of(bool fine) { return fine ? SLEET_OK : SLEET_EMALFORMED; }
 
@@ -88,6 +91,27 @@ static bool get_switch(byte_reader *r, struct wire_switch *s)
     return switch_fits(s);
 }
 
+static void put_declared(byte_writer *w, const struct declared *d)
+{
+    put_u32(w, d->kbit);
+    put_u8(w, d->role);
+    put_zeros(w, 3);
+    put_bytes(w, d->site, sizeof d->site);
+    w->ok &= declared_fits(d);
+}
+
+/* Only where there is something: there is one form of everything. */
+static bool get_declared(byte_reader *r, struct declared *d)
+{
+    d->kbit = get_u32(r);
+    d->role = get_u8(r);
+    get_zeros(r, 3);
+    const uint8_t *site = get_bytes(r, sizeof d->site);
+    if (site)
+        memcpy(d->site, site, sizeof d->site);
+    return declared_fits(d) && declared_any(d);
+}
+
 size_t wire_ping_encode(uint8_t *out, size_t cap, const struct wire_ping *m)
 {
     byte_writer w = writer_of(out, cap);
@@ -97,9 +121,11 @@ size_t wire_ping_encode(uint8_t *out, size_t cap, const struct wire_ping *m)
     put_u32(&w, m->echo);
     put_u32(&w, m->hold);
     put_u32(&w, m->overflow);
-    put_u8(&w, m->request);
+    put_u8(&w, (uint8_t)((m->request ? ASKS : 0) | (declared_any(&m->declared) ? DECLARES : 0)));
     put_u8(&w, m->n);
     put_zeros(&w, 2);
+    if (declared_any(&m->declared))
+        put_declared(&w, &m->declared);
     for (unsigned i = 0; i < m->n; i++) {
         const struct wire_ping_set *s = &m->sets[i];
         if (!ping_set_fits(s) || (s->change.version && !switch_fits(&s->change)))
@@ -130,10 +156,11 @@ int wire_ping_decode(struct wire_ping *m, const uint8_t *p, size_t n)
     m->hold = get_u32(&r);
     m->overflow = get_u32(&r);
     uint8_t flags = get_u8(&r);
-    m->request = flags & 1;
+    m->request = flags & ASKS;
     m->n = get_u8(&r);
     get_zeros(&r, 2);
-    if (!r.ok || flags > 1 || m->n > WIRE_PING_SETS_MAX)
+    bool fits = !(flags & ~(ASKS | DECLARES)) && (!(flags & DECLARES) || get_declared(&r, &m->declared));
+    if (!r.ok || !fits || m->n > WIRE_PING_SETS_MAX)
         return SLEET_EMALFORMED;
     for (unsigned i = 0; i < m->n; i++) {
         struct wire_ping_set *s = &m->sets[i];

@@ -9,6 +9,7 @@
  */
 #ifndef WIRE_WIRE_H
 #define WIRE_WIRE_H
+#include "base/declared.h"
 #include "sleet.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,6 +29,7 @@
 #define WIRE_SCHEMA_MAX 1180 /* bytes of a SCHEMA frame */
 #define WIRE_SCHEMA_ENTRIES_MAX 16
 #define WIRE_PING_SETS_MAX 8
+#define WIRE_DECLARED_BYTES 24
 #define WIRE_KIND_BYTES 10 /* how a set is averaged, in SCHEMA and SCHEMA_ACK */
 #define WIRE_CODEC_MAX 31 /* ids of codecs are 1 .. */
 #define WIRE_PACKED_MAX 8 /* fragments in a DATA frame: one run */
@@ -113,6 +115,7 @@ struct wire_ping {
     uint32_t time, echo, hold, overflow; /* times in microseconds */
     bool request;
     uint8_t n;
+    struct declared declared; /* of the sender */
     struct wire_ping_set sets[WIRE_PING_SETS_MAX];
 };
 
@@ -201,6 +204,7 @@ struct wire_group_req {
 struct wire_member {
     uint64_t node_id, boot_id;
     uint8_t contributes; /* 0 or 1 */
+    uint8_t uplink;      /* grade of what it can send, below 128; 0 unless it contributes */
 };
 
 struct wire_group {
