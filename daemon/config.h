@@ -2,6 +2,7 @@
  * Later sources win: default, file, SLEET_SECTION_KEY, --section.key=value. */
 #ifndef DAEMON_CONFIG_H
 #define DAEMON_CONFIG_H
+#include "base/declared.h"
 #include "base/log.h"
 #include "session/keys.h"
 #include <stdbool.h>
@@ -18,6 +19,12 @@
       "path of the control socket; empty: $XDG_RUNTIME_DIR/sleet.sock or /tmp/sleet-UID.sock") \
     X(ADVERTISE, "node", "advertise", ADVERTISED, "auto", 0, 0,                             \
       "where others reach this node: host:port, interface, prefix/bits or auto; first match wins") \
+    X(BANDWIDTH, "node", "bandwidth", SPEED, "", 1e3, 4e12,                                  \
+      "bits a second that this node can send, as in 20M or 1.5G; the others own more if it is less") \
+    X(ROLE, "node", "role", SWITCH, "node", 0, 0,                                           \
+      "client: owns nothing of a round where others can, e.g. behind a firewall; else node") \
+    X(SITE, "node", "site", SITE_NAME, "", 0, SITE_MAX,                                     \
+      "where it stands, the same word on nodes of one LAN: they average first in hierarchical") \
     X(USER, "node", "user", TEXT, "", 0, 32,                                                \
       "user to become once all is open, for a start as root; empty: nobody else")           \
     X(GROUP, "node", "group", TEXT, "", 0, 32,                                              \
@@ -73,7 +80,8 @@ struct config {
     /* The same, parsed: */
     uint64_t node_id, seed;
     double rate_mbit, keep_mib, clip, loss, receive_buffer, merge_rounds;
-    bool part_continue, go_on_isolated, parity_off;
+    struct declared declared;
+    bool client, part_continue, go_on_isolated, parity_off;
     bool gso, sealed, has_operator;
     uint8_t operator_key[KEY_BYTES]; /* ed25519 public key */
     uint64_t *allow;                 /* owned; node ids, as many as */

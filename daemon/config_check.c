@@ -64,6 +64,7 @@ static bool check_switch(struct config *c, int id)
 {
     const struct { const char *words[2]; bool *field; } switches[CONFIG_COUNT] = {
         [CONFIG_GSO] = {{"off", "auto"}, &c->gso},
+        [CONFIG_ROLE] = {{"node", "client"}, &c->client},
         [CONFIG_ON_PARTITION] = {{"park", "continue"}, &c->part_continue},
         [CONFIG_PARITY] = {{"auto", "off"}, &c->parity_off},
         [CONFIG_ON_ISOLATED] = {{"pause", "go-on"}, &c->go_on_isolated}};
@@ -71,6 +72,37 @@ static bool check_switch(struct config *c, int id)
     *switches[id].field = strcmp(c->text[id], words[1]) == 0;
     return *switches[id].field || strcmp(c->text[id], words[0]) == 0 ||
            config_wrong(c, id, "%s or %s is needed", words[0], words[1]);
+}
+
+static bool check_speed(struct config *c, int id)
+{
+    static const struct { char suffix; double times; } suffixes[] = {{'k', 1e3}, {'M', 1e6}, {'G', 1e9}, {'T', 1e12}};
+    const char *t = c->text[id];
+    char *end;
+    c->declared.kbit = 0;
+    if (!*t)
+        return true;
+    double v = strtod(t, &end);
+    for (size_t i = 0; end != t && i < sizeof suffixes / sizeof *suffixes; i++)
+        if (end[0] == suffixes[i].suffix && !end[1]) {
+            v *= suffixes[i].times;
+            end++;
+        }
+    if (end == t || isspace((unsigned char)*t) || *end || !isfinite(v) || v < rows[id].low || v > rows[id].high)
+        return config_wrong(c, id, "bits a second are needed, 1k to 4T, as in 800k, 20M or 1.5G");
+    c->declared.kbit = (uint32_t)(v / 1e3);
+    return true;
+}
+
+static bool check_site(struct config *c, int id)
+{
+    struct declared d = {.kbit = 0};
+    if (strlen(c->text[id]) <= SITE_MAX)
+        memcpy(d.site, c->text[id], strlen(c->text[id]));
+    if (strlen(c->text[id]) > SITE_MAX || !declared_fits(&d) || strchr(d.site, ';'))
+        return config_wrong(c, id, "a word of at most %d visible ASCII characters without ';' is needed", SITE_MAX);
+    memcpy(c->declared.site, d.site, sizeof d.site);
+    return true;
 }
 
 static bool check_peer(struct config *c, int id, const char *item)
@@ -165,6 +197,10 @@ bool config_check(struct config *c, int id)
         return c->sealed || strcmp(t, "none") == 0 || config_wrong(c, id, "sealed or none is needed");
     case SWITCH:
         return check_switch(c, id);
+    case SPEED:
+        return check_speed(c, id);
+    case SITE_NAME:
+        return check_site(c, id);
     case PEERS:
         return check_list(c, id, check_peer);
     case IDS:
@@ -184,9 +220,10 @@ bool config_check(struct config *c, int id)
     return false;
 }
 
-bool config_check_together(const struct config *c)
+bool config_check_together(struct config *c)
 {
     static const int for_sealed[] = {CONFIG_NODE_KEY, CONFIG_JOB_KEY, CONFIG_ALLOW, CONFIG_OPERATOR};
+    c->declared.role = c->client ? ROLE_CLIENT : ROLE_NODE;
     if (c->sealed)
         return true; /* keys_load() goes on */
     if (!c->node_id)

@@ -9,6 +9,8 @@ enum config_type {
     TEXT,
     SECURITY,
     SWITCH,
+    SPEED,
+    SITE_NAME,
     PEERS, /* lists: separated by commas or blanks, continued on further lines */
     IDS,
     ADVERTISED,
@@ -20,7 +22,7 @@ struct config_row {
     const char *section, *key;
     enum config_type type;
     const char *def;
-    double low, high; /* NUMBER: range; TEXT: length */
+    double low, high; /* NUMBER, SPEED: range; TEXT, SITE_NAME: length */
     const char *help;
 };
 
@@ -37,5 +39,5 @@ void config_env_name(int id, char out[64]);
 /* Parse one option's text into its field; false after printing what is wrong and the fix. */
 bool config_check(struct config *, int id);
 /* What no option tells alone: those that contradict each other. */
-bool config_check_together(const struct config *);
+bool config_check_together(struct config *);
 #endif

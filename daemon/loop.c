@@ -212,6 +212,7 @@ static bool make_engine(struct daemon *d, uint64_t seed)
         return false;
     if (!give_keys(d, &ec))
         return false;
+    ec.declared = d->config->declared;
     memcpy(ec.advertised, d->advertised.at, sizeof ec.advertised);
     snprintf(ec.job, sizeof ec.job, "%s", d->config->text[CONFIG_NAME]);
     d->nodes_known = ec.peer_count + 1;

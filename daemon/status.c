@@ -234,6 +234,9 @@ char *status_peers_json(const struct control *k)
         cJSON_AddBoolToObject(o, "alive", p->alive);
         cJSON_AddBoolToObject(o, "left", p->left);
         cJSON_AddBoolToObject(o, "stopped", p->stopped);
+        cJSON_AddStringToObject(o, "role", p->declared.role == ROLE_CLIENT ? "client" : "node");
+        cJSON_AddStringToObject(o, "site", p->declared.site);
+        cJSON_AddNumberToObject(o, "bandwidth", 1e3 * p->declared.kbit);
         cJSON_AddNumberToObject(o, "rate_mbit", (double)p->rate_bps / 1e6);
         cJSON_AddNumberToObject(o, "capacity", (double)p->capacity);
         cJSON_AddBoolToObject(o, "capacity_at_least", p->capacity_least);

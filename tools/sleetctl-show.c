@@ -199,6 +199,25 @@ static void show_protection(const cJSON *peers)
     }
 }
 
+/* What they say of themselves. */
+static void show_declared(const cJSON *peers)
+{
+    const cJSON *p;
+    cJSON_ArrayForEach(p, peers)
+    {
+        const char *site = str(p, "site"), *role = str(p, "role");
+        double bandwidth = num(p, "bandwidth", 0);
+        if (!*site && bandwidth == 0 && strcmp(role, "client") != 0)
+            continue;
+        printf("%s is a %s", str(p, "node_id"), role);
+        if (*site)
+            printf(" at site %s", site);
+        if (bandwidth > 0)
+            printf(", can send %.4g Mbit/s", bandwidth / 1e6);
+        printf("\n");
+    }
+}
+
 void show_peers(const cJSON *answer)
 {
     const cJSON *p;
@@ -216,6 +235,7 @@ void show_peers(const cJSON *answer)
                ms(num(p, "rtt_ms", -1), b), num(p, "rate_mbit", 0), num(p, "sent", 0),
                num(p, "received", 0), num(p, "lost", 0), num(p, "round", 0), num(p, "coverage", 0));
     }
+    show_declared(list(answer, "peers"));
     show_protection(list(answer, "peers"));
     show_evidence(list(answer, "peers"), "");
 }

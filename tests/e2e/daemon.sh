@@ -31,6 +31,9 @@ config_case() {
 id = 18446744073709551615
 listen = [::1]:7711
 control = /tmp/with space.sock
+bandwidth = 1.5G
+role = client
+site = berlin-2
 [job]
 name = a job = and more
 peers = 10.0.0.1:7700, node-with-a-long-name.example.org:7701
@@ -48,7 +51,7 @@ INI
     grep -v '^;' "$work/one.ini" >"$work/one"
     grep -v '^;' "$work/two.ini" >"$work/two"
     ok "config: the round trip is identical" cmp -s "$work/one" "$work/two"
-    ok "config: no value is lost" [ "$(grep -cE '= (18446744073709551615|\[::1\]:7711|/tmp/with space.sock|a job = and more|12.5|0.25|99|debug)$' "$work/two")" -eq 8 ]
+    ok "config: no value is lost" [ "$(grep -cE '= (18446744073709551615|\[::1\]:7711|/tmp/with space.sock|a job = and more|12.5|0.25|99|debug|1\.5G|client|berlin-2)$' "$work/two")" -eq 11 ]
     ok "config: nor one of six peers" [ "$(grep -oE ':770[0-5]' "$work/two" | sort -u | wc -l)" -eq 6 ]
     printf '[node]\nid = 1\n\n[job]\nnaem = x\n' >"$ini"
     ok "config: an unknown key is named with its line" refused 2 'a\.ini:5: .*naem.*\[job\]' -c "$ini"
@@ -69,6 +72,9 @@ INI
     ok "config: too many peers are refused" refused 1 '--peers: job\.peers names more than 1023 other nodes' \
         --id 1 --listen 127.0.0.1:0 --control "$work/many.sock" --peers "$(printf '127.0.0.1:%d,' $(seq 2000 3023))"
     ok "config: loss above 1 is refused" refused 2 'emulate\.loss = "1.5": a number from 0 to 1' --id 1 --loss 1.5
+    ok "config: a speed without a unit that there is" refused 2 'node\.bandwidth = "12X": bits a second' --id 1 --bandwidth 12X
+    ok "config: a role that there is not" refused 2 'node\.role = "server": node or client' --id 1 --role server
+    ok "config: a site of two words" refused 2 'node\.site = "a b": a word' --id 1 --site 'a b'
     ok "config: a value that would not survive the file is refused" refused 2 'job\.name' --id 1 --name ' x'
     ok "config: a host with a ; as well" refused 2 'node\.listen' --id 1 --listen 'a;b:1'
     ok "config: a full disk is an error" eval '! "$d" --id 1 --check-config >/dev/full'
