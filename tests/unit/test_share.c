@@ -166,5 +166,81 @@ static void few_runs_move(void)
         CHECK(after[r] != 2);
 }
 
-TEST_SUITE(share) = {TEST(grades_are_near), TEST(no_shares_are_faster), TEST(a_tenth_owns_nothing_and_a_half_less),
+/* ---- sites and clients in groups of groups ---------------------------------------------- */
+
+#define NODES 11
+
+/* Node i's group in a round by `hierarchical:M`, as bits. */
+static uint32_t met(const struct group *view, uint16_t most, uint64_t round, int i)
+{
+    static struct plan plan;
+    uint16_t numbers[2] = {most, 0};
+    uint32_t bits = 0;
+    CHECK(strategy_plan(&strategy_hierarchical, numbers, view->members, view->n, view->members[i].node_id, round, &plan));
+    for (int k = 0; k < plan.group.n; k++)
+        bits |= 1u << group_rank(view, plan.group.members[k].node_id);
+    return bits;
+}
+
+/* Sites of 5, 1, 3 and 2 (nothing said) in no order: groups of 3 and 2, 1, 3, 2. */
+static void groups_keep_to_sites(void)
+{
+    static const uint32_t at[NODES] = {7, 9, 7, 2, 0, 7, 2, 7, 0, 2, 7}, sizes[NODES] = {2, 1, 2, 3, 2, 3, 3, 3, 2, 3, 3};
+    struct group view = group_of(NODES, NULL);
+    uint32_t led = 0;
+    for (int i = 0; i < NODES; i++)
+        view.members[i].site = at[i];
+    for (int i = 0; i < NODES; i++) {
+        uint32_t group = met(&view, 4, 2, i), leaders = met(&view, 4, 3, i);
+        CHECK_EQ(__builtin_popcount(group), sizes[i]);
+        for (int k = 0; k < NODES; k++) {
+            CHECK(!(group >> k & 1) || (at[k] == at[i] && met(&view, 4, 2, k) == group));
+            CHECK(!(leaders >> k & 1) || met(&view, 4, 3, k) == leaders);
+        }
+        CHECK(leaders == 1u << i || (__builtin_popcount(leaders) == 5 && leaders >> i & 1));
+        led += leaders != 1u << i;
+    }
+    CHECK_EQ(led, 5);
+}
+
+/* Too many sites for groups of their own: they are cut as they come. */
+static void many_sites_are_cut_evenly(void)
+{
+    static struct plan plan;
+    struct group view = group_of(64, NULL);
+    for (int i = 0; i < 64; i++)
+        view.members[i].site = 1 + (uint64_t)(i % 40);
+    for (int i = 0; i < 64; i++) {
+        CHECK(strategy_plan(&strategy_hierarchical, (uint16_t[]){1, 0}, view.members, 64, view.members[i].node_id, 2, &plan));
+        CHECK_EQ(plan.group.n, 2);
+    }
+}
+
+/* Nor does a joiner take its values from one. */
+static void clients_lead_no_group(void)
+{
+    static struct plan plan;
+    struct group view = group_of(9, NULL);
+    for (int i = 0; i < 9; i += 2)
+        view.members[i].uplink = UPLINK_CLIENT;
+    for (uint64_t round = 1; round < 40; round += 2)
+        CHECK_EQ(__builtin_popcount(met(&view, 3, round, 1) | met(&view, 3, round, 3) | met(&view, 3, round, 5) | met(&view, 3, round, 7)), 4);
+    view.members[0].contributes = view.members[0].uplink = 0;
+    for (uint64_t round = 1; round < 40; round++) {
+        CHECK(strategy_plan(&strategy_ring, (uint16_t[]){0, 0}, view.members, 9, view.members[0].node_id, round, &plan));
+        CHECK_EQ(plan.group.n, 2);
+        CHECK(plan.group.members[1].uplink != UPLINK_CLIENT);
+    }
+    for (int i = 0; i < 9; i++) { /* somebody has to */
+        view.members[i].contributes = 1;
+        view.members[i].uplink = UPLINK_CLIENT;
+    }
+    uint32_t all = 0;
+    for (int i = 0; i < 9; i++)
+        all |= __builtin_popcount(met(&view, 3, 1, i)) == 3 ? 1u << i : 0;
+    CHECK_EQ(__builtin_popcount(all), 3);
+}
+
+TEST_SUITE(share) = {TEST(groups_keep_to_sites), TEST(many_sites_are_cut_evenly), TEST(clients_lead_no_group),
+                     TEST(grades_are_near), TEST(no_shares_are_faster), TEST(a_tenth_owns_nothing_and_a_half_less),
                      TEST(equal_ones_own_as_ever), TEST(owners_win_by_their_shares), TEST(few_runs_move), TEST_END};

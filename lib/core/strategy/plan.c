@@ -1,6 +1,6 @@
 /* A view, a strategy and a round make a plan. */
 #include "base/rng.h"
-#include "strategy/strategy.h"
+#include "strategy/share.h"
 #include <string.h>
 
 #define PHI 0x9e3779b97f4a7c15u
@@ -23,10 +23,13 @@ struct edge *plan_add(struct plan *p, const struct strategy_view *v, uint32_t i)
     return &p->edge[at];
 }
 
-/* The contributor that a joiner takes its values from. */
+/* The contributor that a joiner takes its values from: no client, if there is another. */
 static uint32_t server_of(const struct strategy_view *v, const struct group_member *joiner)
 {
-    return (uint32_t)(mix64(v->round * PHI ^ mix64(joiner->node_id)) % v->n);
+    uint32_t i = (uint32_t)(mix64(v->round * PHI ^ mix64(joiner->node_id)) % v->n);
+    for (uint32_t tried = 0; tried < v->n && v->members[i].uplink == UPLINK_CLIENT; tried++)
+        i = (i + 1) % v->n;
+    return i;
 }
 
 /* Joiners beside those that they take their values from. */
