@@ -16,7 +16,9 @@ struct options {
     uint64_t nodes, rounds, elements, seed, rate_bps, membership;
     double loss, delay_ms, jitter_ms, deadline_ms;
     struct set_kind kind;
-    bool repair_off, sealed, json;
+    struct sim_node each[SIM_NODES_MAX];
+    uint32_t uplinks; /* of them given */
+    bool declare, repair_off, sealed, json;
 };
 
 struct summary {
@@ -37,6 +39,8 @@ static const char help[] =
     "      --elements E   f32 elements of the tensor (10000)\n"
     "      --deadline MS  of every round (2000)\n"
     "      --rate BPS     send rate of a node, bits per second (default of sleetd)\n"
+    "      --uplinks BPS,...  send rates of the first nodes, where they are other ones\n"
+    "      --declare      all nodes know them: who is slow owns less\n"
     "      --strategy S   who averages with whom, NAME[:A[,B]] (rps)\n"
     "      --recipe NAME  options of a recipe; those given beside it win; list: what there is\n"
     "      --seed S       of every random choice (1)\n"
@@ -54,8 +58,33 @@ static const struct option long_options[] = {
     {"jitter", 1, NULL, 'j'},   {"rounds", 1, NULL, 'r'},   {"elements", 1, NULL, 'e'},
     {"deadline", 1, NULL, 't'}, {"rate", 1, NULL, 'b'},     {"seed", 1, NULL, 's'},
     {"membership", 1, NULL, 'm'}, {"no-repair", 0, NULL, 'x'}, {"sealed", 0, NULL, 'S'}, {"json", 0, NULL, 'J'},    {"help", 0, NULL, 'h'},
-    {"strategy", 1, NULL, 'w'}, {"recipe", 1, NULL, 'R'},   {"version", 0, NULL, 'V'},
+    {"uplinks", 1, NULL, 'u'},  {"declare", 0, NULL, 'D'},  {"strategy", 1, NULL, 'w'}, {"recipe", 1, NULL, 'R'},   {"version", 0, NULL, 'V'},
     {NULL, 0, NULL, 0}};
+
+static bool take_uplinks(struct options *o, const char *text)
+{
+    char item[24];
+    for (o->uplinks = 0; *text && o->uplinks < SIM_NODES_MAX; o->uplinks++) {
+        size_t n = strcspn(text, ",");
+        if (n >= sizeof item)
+            return false;
+        memcpy(item, text, n);
+        item[n] = '\0';
+        if (!number_whole(item, 1000, 1000000000000, &o->each[o->uplinks].rate_bps))
+            return false;
+        text += n + (text[n] == ',');
+    }
+    return o->uplinks && !*text;
+}
+
+/* They know what they can send; --rate is that of all others. */
+static void declare(struct options *o)
+{
+    for (uint32_t i = 0; i < o->nodes; i++) {
+        uint64_t bps = o->each[i].rate_bps ? o->each[i].rate_bps : o->rate_bps;
+        o->each[i].declared.kbit = o->declare ? (uint32_t)(bps / 1000) : 0;
+    }
+}
 
 static bool set_option(struct options *o, int option, const char *text)
 {
@@ -63,6 +92,8 @@ static bool set_option(struct options *o, int option, const char *text)
     case 'x': return o->repair_off = true;
     case 'S': return o->sealed = true;
     case 'J': return o->json = true;
+    case 'D': return o->declare = true;
+    case 'u': return take_uplinks(o, text);
     case 'R': return true; /* taken before */
     case 'w': return kind_strategy_of(&o->kind, text);
     case 'n':
@@ -122,6 +153,12 @@ static int parse(struct options *o, int argc, char **argv)
         fprintf(stderr, "sleet-sim: unexpected argument '%s'; see --help\n", argv[optind]);
         return 2;
     }
+    if (o->uplinks > o->nodes || (o->declare && !o->uplinks)) {
+        fputs(o->declare && !o->uplinks ? "sleet-sim: --declare goes with --uplinks\n"
+                                        : "sleet-sim: --uplinks has more nodes than --nodes\n", stderr);
+        return 2;
+    }
+    declare(o);
     o->kind = kind_resolved(o->kind);
     const char *wrong = kind_refuse(&o->kind);
     if (wrong)
@@ -236,7 +273,7 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "--scenario") == 0)
         return sim_scenario(argv[2]);
-    struct options o = {.kind = {.payload = SLEET_MODEL},
+    static struct options o = {.kind = {.payload = SLEET_MODEL},
                         .nodes = 8,
                         .rounds = 20,
                         .elements = 10000,
@@ -252,6 +289,7 @@ int main(int argc, char **argv)
                                 .seed = o.seed,
                                 .kind = o.kind,
                                 .rate_bps = o.rate_bps,
+                                .each = o.each,
                                 .repair_off = o.repair_off,
                                 .sealed = o.sealed,
                                 .go_on_isolated = true,

@@ -280,6 +280,10 @@ static engine *node_engine(sim *s, uint32_t node)
                             .clip = c->clip,
                             .open_join = c->open_join,
                             .log = c->log};
+    if (c->each) {
+        config.declared = c->each[node].declared;
+        config.rate_bps = c->each[node].rate_bps ? c->each[node].rate_bps : c->rate_bps;
+    }
     if (c->sealed) {
         config.security = ENGINE_SEALED;
         memcpy(config.job_key, s->nodes[node].job_key, sizeof config.job_key);

@@ -14,6 +14,12 @@
 #define SIM_NODES_MAX (ENGINE_PEERS_MAX + 1)
 #define SIM_ALL UINT32_MAX /* as from or to: every node */
 
+/* What is different about a node. */
+struct sim_node {
+    uint64_t rate_bps; /* 0: as all */
+    struct declared declared;
+};
+
 struct sim_config {
     uint32_t nodes; /* 1 .. SIM_NODES_MAX */
     uint32_t seeds; /* each node's list of peers is the first so many; 0: all */
@@ -23,6 +29,7 @@ struct sim_config {
     const uint8_t *operator_key; /* sealed: whose orders are taken; NULL: nobody's; borrowed */
     struct sim_link link;  /* of every directed pair at first */
     uint64_t rate_bps;     /* of every engine; 0: its default */
+    const struct sim_node *each; /* one a node; NULL: nothing is different; borrowed */
     bool repair_off, repair_late, parity_off, edges_one_sided; /* as in engine_config */
     bool part_continue, go_on_isolated; /* on_partition = continue, as in engine_config */
     uint32_t merge_rounds;              /* likewise */
