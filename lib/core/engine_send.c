@@ -69,6 +69,18 @@ static size_t fill_control(engine *e, engine_burst *b)
     return b->count;
 }
 
+static size_t fill_backup(engine *e, engine_burst *b, struct set *s, struct round *r, const struct env *env)
+{
+    uint32_t to;
+    size_t n = backup_fill(s, r, env, &to, b->data + BODY_AT, BODY_MAX, e->now);
+    if (!n)
+        return 0;
+    struct member *m = &e->members[r->group.members[to].slot];
+    b->to = m->addr;
+    seal_into(e, b, m, m->peer_index, WIRE_SUMMARY, n);
+    return b->count;
+}
+
 static size_t fill_summary(engine *e, engine_burst *b, const struct env *env)
 {
     for (uint32_t k = 0; k < ENGINE_SETS_MAX; k++) {
@@ -89,6 +101,8 @@ static size_t fill_summary(engine *e, engine_burst *b, const struct env *env)
                 if (b->count)
                     return 1;
             }
+            if (r && fill_backup(e, b, s, r, env))
+                return 1;
         }
     }
     return 0;

@@ -271,6 +271,7 @@ static engine *node_engine(sim *s, uint32_t node)
                             .budget_first = c->budget_first,
                             .join_wait = c->join_wait,
                             .repair_off = c->repair_off,
+                            .backup_off = c->backup_off,
                             .edges_one_sided = c->edges_one_sided,
                             .parity_off = c->parity_off,
                             .repair_late = c->repair_late,

@@ -3,6 +3,7 @@
     X(adatopk) \
     X(aimed) \
     X(capacity) \
+    X(backup) \
     X(budgets) \
     X(drift) \
     X(edges) \

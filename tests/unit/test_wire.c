@@ -100,7 +100,7 @@ static size_t sample(int type, uint8_t *out)
         break;
     case WIRE_SUMMARY:
         f.summary = (struct wire_summary){1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
-                                          SUMMARY_CLOSED | SUMMARY_WITNESS, some_bytes, 63,
+                                          SUMMARY_CLOSED | SUMMARY_WITNESS, some_bytes, 0, 63,
                                           0x8000000000000001u};
         break;
     case WIRE_GROUP_REQ: f.req = (struct wire_group_req){1, 2}; break;

@@ -31,7 +31,7 @@ typedef struct engine_config {
     uint32_t members_max;    /* nodes there is room for, this one included; at most 1,024 */
     uint32_t window;         /* W: rounds kept open for others, 4 */
     uint32_t absent_rounds;  /* K: rounds without a trainer until nobody waits for it, 3 */
-    uint64_t keep_bytes;     /* commits of past rounds kept a set, 2 owned shares or 16 MiB */
+    uint64_t keep_bytes;     /* commits of past rounds kept a set, own and others'; see docs/architecture.md */
     uint64_t rate_bps;       /* bits of datagram per second of this node, 100,000,000 */
     sleet_duration ping;     /* 1 s */
     sleet_duration budget_min, budget_max, budget_first; /* 20 ms, 10 s, 500 ms */
@@ -45,6 +45,7 @@ typedef struct engine_config {
     bool edges_one_sided;     /* experiments: neighbours take what they have, whether or not the other can */
     bool repair_off;          /* experiments: gather holes are neither asked for again nor protected */
     bool repair_late;         /* experiments: they are, but served only once the asker's round has closed */
+    bool backup_off;          /* experiments: nobody keeps commits for an owner that is gone */
     log_sink log;
 } engine_config;
 

@@ -20,6 +20,8 @@
     X(in_bytes, "bytes of datagrams received")                                              \
     X(parity_out, "datagrams of parity sent")                                               \
     X(rebuilt, "datagrams rebuilt from parity")                                             \
+    X(backup_out, "commits of other owners sent as their backup")                              \
+    X(healed, "commits taken from a backup, the owner being out of reach")                     \
     X(nonfinite, "fragments with NaN or infinity left out")                                 \
     X(overlap, "commits with overlapping contributors (a fault)")                           \
     X(usurped, "commits refused: their sender does not own the fragment")                   \

@@ -70,6 +70,10 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
         owner_check(s, r, e, now);
         return;
     }
+    if (w->of) {
+        backup_told(r, e, rank, w, now);
+        return;
+    }
     bool agrees = w->group == r->group.hash; /* else it numbers the fragments otherwise */
     if (agrees)
         witness_recv(r, rank, w);
@@ -165,9 +169,8 @@ static void put_holes(struct wire_summary *w, uint8_t *bits, const struct set *s
     w->bits = any ? (uint16_t)(last + 1) : 0;
 }
 
-/* What every summary of a round says to a member. */
-static struct wire_summary summary_to(const struct set *s, const struct round *r, const struct env *e,
-                                      const struct member *m, sleet_time now)
+struct wire_summary feedback_begin(const struct set *s, const struct round *r, const struct env *e,
+                                   const struct member *m, sleet_time now)
 {
     return (struct wire_summary){.set = s->layout.hash,
                                  .group = r->group.hash,
@@ -185,7 +188,7 @@ static struct wire_summary summary_to(const struct set *s, const struct round *r
 size_t feedback_stranger(const struct set *s, const struct round *r, const struct env *e, const struct member *m,
                          uint8_t *out, size_t cap, sleet_time now)
 {
-    struct wire_summary w = summary_to(s, r, e, m, now);
+    struct wire_summary w = feedback_begin(s, r, e, m, now);
     w.flags |= SUMMARY_SCATTER_OVER | SUMMARY_TAKES_NONE;
     return wire_summary_encode(out, cap, &w);
 }
@@ -200,7 +203,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
         return 0;
     bool scatter = wants_scatter(r, rank) && (l->holes_due || !wants_gather(s, r, e, rank, now)) &&
                    !l->summary_due;
-    struct wire_summary w = summary_to(s, r, e, m, now);
+    struct wire_summary w = feedback_begin(s, r, e, m, now);
     w.scatter_sent = l->scatter_pos;
     w.committed = r->own.commits - (round_disagrees(r, rank) ? 0 : r->own.foreign_commits);
     w.bitmap = bits;
@@ -234,6 +237,8 @@ static sleet_time next_due(const struct set *s, const struct round *r, const str
     sleet_time t = TIME_NEVER;
     for (uint32_t i = 0; i < r->group.n; i++) {
         const struct lane *l = &r->lane[i];
+        if ((int)i != r->self)
+            t = time_min(t, backup_deadline(s, r, e, i, now));
         if ((int)i == r->self || !e->members[r->group.members[i].slot].alive)
             continue;
         if (l->summary_due || l->holes_due)

@@ -80,6 +80,13 @@ enum fate gather_recv(struct set *s, struct round *r, const struct env *e, const
                       int rank, const struct wire_data *d, const struct part *part)
 {
     uint32_t fragment = part->fragment;
+    bool backs = d->phase == PHASE_BACKUP; /* the owner is another one, which is gone */
+    if (backs && (r->mixed || d->group != r->group.hash))
+        return FATE_FOREIGN;
+    if (backs && (rank = backup_speaks_for(r, rank, fragment)) < 0) {
+        e->counters->usurped++;
+        return FATE_FOREIGN;
+    }
     struct lane *lane = rank >= 0 ? &r->lane[rank] : NULL;
     bool expected = r->owner_of_run[fragment / RUN_FRAGMENTS] == rank && lane;
     const struct group *g = set_known_group(s, r, d->group);
@@ -97,8 +104,10 @@ enum fate gather_recv(struct set *s, struct round *r, const struct env *e, const
         return FATE_FOREIGN;
     if (!expected && vouched_for(s, r, e, m, g, d->mask, fragment / RUN_FRAGMENTS) != FATE_ACCEPTED)
         return FATE_FOREIGN;
-    owner = __builtin_ctzll(owner_bit);
+    owner = backs ? rank : __builtin_ctzll(owner_bit);
     h.owner = (uint8_t)owner;
+    if (expected && !backs && d->group == r->group.hash && !e->config->backup_off)
+        backup_keep(s, r, (uint32_t)rank, d, part);
     if (!r->joined)
         return FATE_STALE; /* it will be asked for once the trainer is here */
     if (r->closed || r->closing) {
@@ -108,6 +117,8 @@ enum fate gather_recv(struct set *s, struct round *r, const struct env *e, const
         enum fate fate = expected ? late_recv(s, r, e, (uint32_t)rank, &h, part) : FATE_STALE;
         if (expected && !(fate == FATE_ACCEPTED && known))
             count_late(lane);
+        if (backs && fate == FATE_ACCEPTED && !known)
+            backup_healed(lane, e);
         return fate;
     }
     if (expected && bitmap_test(r->got, fragment))
@@ -126,7 +137,9 @@ enum fate gather_recv(struct set *s, struct round *r, const struct env *e, const
     }
     note_got(r, fragment);
     witness_note(r, e, (uint32_t)rank, fragment, d->weight, d->mask, part->payload, part->bytes);
-    if (d->phase == PHASE_REPAIR)
+    if (backs)
+        backup_healed(lane, e);
+    if (backs || d->phase == PHASE_REPAIR)
         lane->got_repaired++;
     else
         lane->got_direct++;
@@ -170,7 +183,7 @@ bool gather_done_from(const struct set *s, const struct round *r, const struct e
     if ((int)rank == r->self)
         return r->own.final && r->own.taken == r->own.commits;
     if (!m->alive || m->boot_id != g->boot_id)
-        return true;
+        return backup_done(s, r, e, rank, now);
     if (!round_gathers(r))
         return scatter_done(s, r, rank, now);
     if (!round_scatters(r) && got + l->commits_told == 0 && time_since(now, r->started) >= budget_now(&s->budget))
@@ -235,6 +248,7 @@ sleet_time gather_deadline(const struct set *s, const struct round *r, const str
         sleet_time at = time_add(r->lane[i].gather_sent_at, budget);
         if (sole_contributor(r) && time_before(now, at))
             t = time_min(t, at);
+        t = time_min(t, backup_wait(s, r, e, i, now));
         if (!r->mixed || !r->lane[i].commits_final)
             continue;
         at = time_add(r->lane[i].final_at, feedback_settle(&e->members[r->group.members[i].slot]));

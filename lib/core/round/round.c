@@ -24,6 +24,12 @@ static void number_fragments(struct round *r, const struct layout *l, bool edges
                 r->lane[r->owner_of_run[f / RUN_FRAGMENTS]].share += r->number_of[f] != NOT_DUE;
         }
     }
+    if (edges)
+        memset(r->backup.of_run, OWNER_NONE, l->runs);
+    else
+        backups_assign(&r->group, r->turn, l->runs, r->owner_of_run, r->backup.of_run);
+    for (uint32_t f = 0; f < l->fragments; f++)
+        r->backup.share += r->number_of[f] != NOT_DUE && r->backup.of_run[f / RUN_FRAGMENTS] == r->self;
     r->wanted = edges || round_gathers(r) ? r->due : r->lane[r->self].share;
     for (uint32_t i = 1; i < r->group.n; i++)
         r->lane[i].start = r->lane[i - 1].start + r->lane[i - 1].share;
@@ -54,12 +60,13 @@ struct round *round_new(const struct layout *l, const struct plan *p, int self, 
     r->people_n = g->n;
     r->parity_room = parity_room(l, g->n);
     r->owner_of_run = calloc((size_t)l->runs + 1, 1);
+    r->backup.of_run = calloc((size_t)l->runs + 1, 1);
     r->frag = calloc((size_t)l->fragments + 1, sizeof *r->frag);
     r->number_of = calloc((size_t)l->fragments + 1, sizeof *r->number_of);
     r->got = calloc(words + 1, 8);
     r->scatter_again = calloc(words + 1, 8);
     r->held = calloc((size_t)l->fragments + 1, sizeof *r->held);
-    if (!r->owner_of_run || !r->frag || !r->number_of || !r->got || !r->scatter_again ||
+    if (!r->owner_of_run || !r->backup.of_run || !r->frag || !r->number_of || !r->got || !r->scatter_again ||
         !r->held)
         goto fail;
     r->started = now;
@@ -98,6 +105,7 @@ void round_free(struct round *r)
     for (uint32_t i = 0; i < SLEET_GROUP_MAX; i++) {
         free(r->lane[i].sent_at);
         free(r->lane[i].repair);
+        free(r->lane[i].backup.give);
     }
     for (uint32_t i = 0; r->own.acc && i < r->lane[r->self].share + r->own.foreign_n; i++)
         free(r->own.acc[i]);
@@ -119,6 +127,10 @@ void round_free(struct round *r)
     free(r->sent);
     free(r->result);
     free(r->owner_of_run);
+    free(r->backup.of_run);
+    free(r->backup.slot_of);
+    free(r->backup.kept);
+    free(r->backup.coded);
     free(r->frag);
     free(r->number_of);
     free(r->got);

@@ -354,6 +354,29 @@ void late_own(struct set *, struct round *);
 /* Add what is there to a result, a slice a call; true when all is added.  Counts fragments. */
 bool late_fold(struct set *, void *const *result, const struct round *, uint32_t *folded);
 
+/* ---- backup.c: see backup.h */
+/* A commit has come from its owner: keep it where this node is the backup. */
+void backup_keep(const struct set *, struct round *, uint32_t owner, const struct wire_data *, const struct part *);
+const uint8_t *backup_coded(const struct set *, const struct round *, uint32_t slot);
+void backup_drop(struct round *);
+/* The next slot that the member asked for, of which there is one; take it, false: it was not asked for. */
+uint32_t backup_next(struct round *, struct lane *);
+bool backup_take(const struct round *, struct lane *, uint32_t slot, sleet_time now);
+/* True when nothing more of an owner that is gone can be had for the open round; */
+bool backup_done(const struct set *, const struct round *, const struct env *, uint32_t owner, sleet_time now);
+/* the instant at which time alone makes it so. */
+sleet_time backup_wait(const struct set *, const struct round *, const struct env *, uint32_t owner, sleet_time now);
+/* When something is to be said because of that member, or to it. */
+sleet_time backup_deadline(const struct set *, const struct round *, const struct env *, uint32_t rank, sleet_time now);
+/* The next summary that is due, encoded into `out`, and to whom; 0 if none. */
+size_t backup_fill(const struct set *, struct round *, const struct env *, uint32_t *to, uint8_t *out, size_t cap,
+                   sleet_time now);
+/* A summary that speaks of another owner has come. */
+void backup_told(struct round *, const struct env *, uint32_t rank, const struct wire_summary *, sleet_time now);
+/* The owner whose commit of the fragment that member may bring, because it was asked to; -1: it may not. */
+int backup_speaks_for(const struct round *, int rank, uint32_t fragment);
+void backup_healed(struct lane *owner, const struct env *);
+
 /* ---- held.c: the commits in the result */
 /* A mask of the group as bits into round.people; false when it cannot be. */
 bool held_who(struct round *, const struct group *, uint64_t mask, uint64_t *who);
@@ -367,6 +390,9 @@ void held_merge(struct set *, struct round *);
 void feedback_count(struct round *, uint32_t rank);
 void feedback_recv(struct set *, struct round *, const struct env *, uint32_t rank,
                    const struct wire_summary *, sleet_time now);
+/* What every summary of a round says to a member. */
+struct wire_summary feedback_begin(const struct set *, const struct round *, const struct env *, const struct member *,
+                                   sleet_time now);
 /* The next summary due to `rank`, encoded into `out`; 0 if none. */
 size_t feedback_fill(struct set *, struct round *, const struct env *, uint32_t rank, uint8_t *out,
                      size_t cap, sleet_time now);

@@ -19,7 +19,7 @@ bool round_has_data(const struct round *r, uint32_t rank)
     if (r->edges)
         return edge_has_data(r, rank);
     return (!l->past && round_gathers(r) && (l->gather_pos < r->own.commits || l->repairs)) ||
-           (scatter_open(r) && (l->scatter_pos < l->share || l->scatter_repairs)) ||
+           (scatter_open(r) && (l->scatter_pos < l->share || l->scatter_repairs)) || l->backup.gives ||
            parity_due(r, rank, PARITY_GATHER) || parity_due(r, rank, PARITY_SCATTER);
 }
 
@@ -119,6 +119,37 @@ static bool next_asked(struct round *r, struct lane *l, uint32_t number)
         return false;
     repair_done(l, number);
     return true;
+}
+
+/* What a member asked for of another owner's commits, and those behind it as far as they go together. */
+static size_t fill_backup(struct set *s, struct round *r, const struct env *e, uint32_t rank, uint8_t *out,
+                          sleet_time now)
+{
+    struct lane *l = &r->lane[rank];
+    uint32_t slot = backup_next(r, l), f;
+    const struct kept_commit *first = &r->backup.kept[slot], *k = first;
+    struct packing p;
+    begin(&p, &s->layout, first->fragment);
+    for (bool more = backup_take(r, l, slot, now); more; more = backup_take(r, l, slot, now)) {
+        memcpy(p.payload + p.bytes, backup_coded(s, r, slot), k->bytes);
+        p.bytes += k->bytes;
+        f = p.first + ++p.n;
+        if (!fits(&p, &s->layout, f) || !r->backup.slot_of[f])
+            break;
+        slot = r->backup.slot_of[f] - 1;
+        k = &r->backup.kept[slot];
+        if (k->mask != first->mask || k->weight != first->weight)
+            break;
+    }
+    e->counters->backup_out += p.n;
+    struct wire_data d = {.phase = PHASE_BACKUP,
+                          .weight = first->weight,
+                          .mask = first->mask,
+                          .sender_round = (uint32_t)s->own_round};
+    d.flags = (first->mask >> rank & 1) ? DATA_YOURS : 0;
+    if (!s->open || s->open->number != s->own_round)
+        d.flags |= DATA_CLOSED;
+    return finish(&p, &s->layout, r, rank, &d, out, 0);
 }
 
 struct codec_args scatter_args(const struct round *r, uint32_t fragment)
@@ -230,6 +261,8 @@ static size_t next_repair(struct set *s, struct round *r, const struct env *e, u
         repair_done(l, i);
         return fill_gather(s, r, rank, i, PHASE_REPAIR, next_asked, out, counter, now);
     }
+    if (l->backup.gives)
+        return fill_backup(s, r, e, rank, out, now);
     struct packing p = {.n = 0};
     while (scatter_open(r) && (f = next_scatter_hole(r, l)) != NOT_DUE) {
         if (!p.n)

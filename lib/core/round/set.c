@@ -57,19 +57,25 @@ void set_retire(struct set *s, const struct env *e, uint32_t slot)
 }
 
 /* Commits of past rounds serve those who still miss some, the newest first within
- * keep_bytes; by default two shares, and 16 MiB where that is more. */
+ * keep_bytes; by default twice what a round has of own and of others' commits, and 16 MiB where that is more. */
 static void bound_kept(struct set *s, const struct env *e, uint64_t job)
 {
     uint64_t kept = 0;
     for (uint64_t back = 1; back < ROUNDS_RING && back < job; back++) {
         struct round *r = set_find(s, job - back);
-        if (!r || r == s->open || !r->own.commit)
+        if (!r || r == s->open)
             continue;
-        uint64_t bytes = (uint64_t)r->lane[r->self].share * s->layout.coded;
-        uint64_t most = 2 * bytes > KEEP_LEAST ? 2 * bytes : KEEP_LEAST;
-        kept += bytes;
-        if (kept > (e->config->keep_bytes ? e->config->keep_bytes : most))
+        uint64_t own = (uint64_t)r->lane[r->self].share * s->layout.coded;
+        uint64_t others = (uint64_t)r->backup.n * s->layout.coded;
+        uint64_t most = 2 * (own + others) > KEEP_LEAST ? 2 * (own + others) : KEEP_LEAST;
+        if (e->config->keep_bytes)
+            most = e->config->keep_bytes;
+        kept += r->own.commit ? own : 0;
+        if (r->own.commit && kept > most)
             owner_drop_commits(r);
+        kept += others;
+        if (others && kept > most)
+            backup_drop(r);
     }
 }
 
@@ -127,7 +133,7 @@ static void suspect_silent(struct set *s, struct round *r, const struct env *e, 
         return;
     for (uint32_t i = 0; i < r->group.n; i++) {
         struct member *m = &e->members[r->group.members[i].slot];
-        if ((int)i == r->self || gather_done_from(s, r, e, i, now) ||
+        if ((int)i == r->self || !m->alive || gather_done_from(s, r, e, i, now) ||
             time_since(now, m->heard) < limit)
             continue;
         view_set_alive(e->view, m, false);

@@ -6,6 +6,7 @@
 #include "codec/codec.h"
 #include "member/common.h"
 #include "member/member.h"
+#include "round/backup.h"
 #include "round/budget.h"
 #include "round/carry.h"
 #include "round/clip.h"
@@ -84,6 +85,7 @@ struct lane {
     uint32_t gather_whole, scatter_whole; /* nothing is missing before this number */
     bool summary_due, holes_due;
     struct parity_lane *parity; /* NULL: nothing of the kind yet */
+    struct backup_lane backup;
     bool past; /* it is past the round and has no use for commits, which would hold up those of the next */
 };
 
@@ -147,6 +149,7 @@ struct round {
     uint32_t got_n, filled; /* fragments with their owner's commit, with any */
     struct edges *edges; /* among neighbours, and without owners; else NULL */
     struct owner_side own;
+    struct backup_side backup;
     struct lane lane[SLEET_GROUP_MAX];
     uint64_t parity_room; /* bytes that sums of parity may still take */
     /* Nothing leaves before this instant unless the round is touched, that is, handed out by

@@ -27,7 +27,7 @@ static bool holds_all(const struct round *r, uint32_t owner)
     const struct lane *l = &r->lane[owner];
     uint32_t held = (int)owner == r->self ? r->own.commits - r->own.foreign_commits
                                           : l->got_direct + l->got_repaired;
-    return l->share && held == l->share;
+    return l->share && held == l->share && !l->backup.healed; /* else it may be a backup that lies */
 }
 
 /* The round has ended here: whom to tell of whom. */

@@ -108,6 +108,9 @@ bool cell_same(uint64_t node_id, uint64_t other, uint64_t round, uint32_t bits);
 /* owner_of_run[r] = member index of the owner of run r (docs/protocol.md, "Ownership"), for r < runs;
  * OWNER_NONE where nobody contributes.  By rendezvous, weighted where the group is uneven. */
 void owners_assign(const struct group *, uint64_t round, uint32_t runs, uint8_t *owner_of_run);
-/* The same for one run. */
+/* backup_of_run[r] = who would own run r if its owner did not contribute; OWNER_NONE: nobody. */
+void backups_assign(const struct group *, uint64_t round, uint32_t runs, const uint8_t *owner_of_run,
+                    uint8_t *backup_of_run);
+/* The owner of one run. */
 uint8_t owner_of(const struct group *, uint64_t round, uint32_t run);
 #endif

@@ -147,3 +147,19 @@ uint8_t owner_of(const struct group *g, uint64_t round, uint32_t run)
     struct runners c = runners_of(g);
     return winner(&c, round, run);
 }
+
+/* The owner would be another one if the present one were not there. */
+void backups_assign(const struct group *g, uint64_t round, uint32_t runs, const uint8_t *owner_of_run,
+                    uint8_t *backup_of_run)
+{
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct group others = *g;
+        if (!g->members[i].contributes)
+            continue;
+        others.members[i].contributes = 0;
+        struct runners c = runners_of(&others);
+        for (uint32_t r = 0; r < runs; r++)
+            if (owner_of_run[r] == i)
+                backup_of_run[r] = winner(&c, round, r);
+    }
+}

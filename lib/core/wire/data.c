@@ -38,7 +38,8 @@ static bool place_fits(const struct wire_data *d)
 
 bool wire_data_fits(const struct wire_data *d)
 {
-    return ((d->phase >= PHASE_SCATTER && d->phase <= PHASE_SCATTER_REPAIR) || is_edge(d->phase)) &&
+    return ((d->phase >= PHASE_SCATTER && d->phase <= PHASE_SCATTER_REPAIR) || is_edge(d->phase) ||
+            d->phase == PHASE_BACKUP) &&
            d->codec >= 1 && d->codec <= WIRE_CODEC_MAX && d->packed >= 1 &&
            d->packed <= WIRE_PACKED_MAX && !(d->flags & ~DATA_FLAGS) &&
            place_fits(d) && isfinite(d->weight) && d->weight > 0 &&
@@ -104,11 +105,17 @@ int wire_data_decode(struct wire_data *d, const uint8_t *p, size_t n)
     return SLEET_OK;
 }
 
+/* What is said of another owner is said of its commits, and alone. */
+static bool of_fits(const struct wire_summary *s)
+{
+    return s->of <= SLEET_GROUP_MAX && (!s->of || !(s->flags & ~SUMMARY_CLOSED));
+}
+
 size_t wire_summary_encode(uint8_t *out, size_t cap, const struct wire_summary *s)
 {
     byte_writer w = writer_of(out, cap);
     if (s->bits > WIRE_SUMMARY_BITS_MAX || (s->flags & ~SUMMARY_FLAGS) || (s->bits && !s->bitmap) ||
-        s->owner >= SLEET_GROUP_MAX)
+        s->owner >= SLEET_GROUP_MAX || !of_fits(s))
         return 0;
     put_u32(&w, s->set);
     put_u32(&w, s->group);
@@ -123,7 +130,7 @@ size_t wire_summary_encode(uint8_t *out, size_t cap, const struct wire_summary *
     put_u32(&w, s->first);
     put_u16(&w, s->bits);
     put_u8(&w, s->flags);
-    put_zeros(&w, 1);
+    put_u8(&w, s->of);
     put_u16(&w, s->loss);
     put_u16(&w, s->capacity);
     if (s->flags & SUMMARY_WITNESS) {
@@ -154,7 +161,7 @@ int wire_summary_decode(struct wire_summary *s, const uint8_t *p, size_t n)
     s->first = get_u32(&r);
     s->bits = get_u16(&r);
     s->flags = get_u8(&r);
-    get_zeros(&r, 1);
+    s->of = get_u8(&r);
     s->loss = get_u16(&r);
     s->capacity = get_u16(&r);
     if (s->flags & SUMMARY_WITNESS) {
@@ -165,7 +172,7 @@ int wire_summary_decode(struct wire_summary *s, const uint8_t *p, size_t n)
     size_t bytes = (s->bits + 7u) / 8;
     s->bitmap = get_bytes(&r, bytes);
     if (!get_done(&r) || s->bits > WIRE_SUMMARY_BITS_MAX || (s->flags & ~SUMMARY_FLAGS) ||
-        s->owner >= SLEET_GROUP_MAX)
+        s->owner >= SLEET_GROUP_MAX || !of_fits(s))
         return SLEET_EMALFORMED;
     if (s->bits % 8 && s->bitmap[bytes - 1] >> (s->bits % 8))
         return SLEET_EMALFORMED;

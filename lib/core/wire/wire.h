@@ -155,7 +155,8 @@ enum {
     PHASE_EDGE = 7,       /* own values to a neighbour */
     PHASE_EDGE_REPAIR = 8,
     PHASE_LOW = 9,        /* of what goes over an edge of low rank (round/power.h) */
-    PHASE_LOW_REPAIR = 10
+    PHASE_LOW_REPAIR = 10,
+    PHASE_BACKUP = 11     /* a gather, by the backup of the owner */
 };
 enum { DATA_YOURS = 1, DATA_LAST = 2, DATA_CLOSED = 4, DATA_EXACT = 8 };
 
@@ -193,6 +194,7 @@ struct wire_summary {
     uint8_t flags;
     const uint8_t *bitmap; /* (bits + 7) / 8 bytes, bit i = byte i / 8, bit i % 8; may be NULL
                               for the encoder when bits is 0 */
+    uint8_t of;      /* 1 + rank of the owner whose commits it is about: holes, or none are here; 0: receiver's */
     uint8_t owner;   /* a member of the group, by rank */
     uint64_t digest; /* of all commits that the sender holds of it */
 };
