@@ -46,6 +46,8 @@
       "public key of who may evict nodes and change the job's key; empty: nobody")          \
     X(PEERS, "job", "peers", PEERS, "", 0, 0,                                                \
       "host:port of the other nodes, separated by commas; may name this node as well")      \
+    X(EDGES, "job", "edges", TEXT, "", 0, 180,                                              \
+      "file of the edges of strategy graph, two node ids a line, the same on all nodes; empty: none") \
     X(RATE, "job", "rate_mbit", NUMBER, "100", 0.001, 1000000,                              \
       "most Mbit of datagrams a second from this node")                                     \
     X(KEEP, "job", "keep_mib", NUMBER, "0", 0, 1048576,                                      \
@@ -86,6 +88,7 @@ struct config {
     uint8_t operator_key[KEY_BYTES]; /* ed25519 public key */
     uint64_t *allow;                 /* owned; node ids, as many as */
     uint32_t allow_count;
+    const struct edge_list *edges;   /* borrowed; NULL: none; main.c reads them */
     log_level level;
     bool check_only;
 };

@@ -2,6 +2,7 @@
 #include "command.h"
 #include "log.h"
 #include "loop.h"
+#include "strategy/edge_list.h"
 #include <inttypes.h>
 
 #define ELEMENTS_MAX (UINT64_C(1) << 40)
@@ -37,6 +38,7 @@ void define_do_set(const struct call *a)
     kind.spread = (uint8_t)spread;
     def->kind = kind_resolved(kind);
     why = why ? why : kind_refuse(&def->kind);
+    why = why ? why : edge_list_fit(a->k->d->config->edges, a->k->d->config->node_id, &def->kind);
     if (!why && control_decode(def->name, a->argv[0])) {
         control_say(a->c, "200 ok");
         return;

@@ -202,6 +202,7 @@ static bool make_engine(struct daemon *d, uint64_t seed)
                         .peers = peers, .rate_bps = (uint64_t)(d->config->rate_mbit * 1e6),
                         .keep_bytes = (uint64_t)(d->config->keep_mib * 1048576),
                         .clip = d->config->clip,
+                        .edges = d->config->edges,
                         .on_partition = d->config->part_continue ? PARTITION_CONTINUE : PARTITION_PARK,
                         .merge_rounds = (uint32_t)d->config->merge_rounds,
                         .parity_off = d->config->parity_off,

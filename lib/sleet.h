@@ -126,7 +126,7 @@ typedef enum sleet_payload {
     X(SLEET_ALL_GATHER, 3, "all-gather")
 
 /* Who averages with whom in a round; each is a pure function of the members and the round, of two
- * numbers at most, and of nothing else (docs/architecture.md, "Strategies").
+ * numbers at most, and of nothing else (docs/architecture.md, "Strategies"); graph: of a list of edges, too.
  * X(name, value, text, what the numbers are) */
 #define SLEET_STRATEGY_MAP(X)                                                               \
     X(SLEET_RPS, 1, "rps", "")                                                              \
@@ -138,7 +138,8 @@ typedef enum sleet_payload {
     X(SLEET_RANDOM, 7, "random", "M")   /* groups of M at most, 2 to 32 */                  \
     X(SLEET_TORUS, 8, "torus", "R")     /* R rows, or the next fewer that part the nodes evenly */ \
     X(SLEET_CROSSOVER, 9, "crossover", "S,M") /* S segments, 1 to 64; in groups of M at most, 2 to 32 */ \
-    X(SLEET_HIERARCHICAL, 10, "hierarchical", "M") /* groups of M at most, 2 to 32 */
+    X(SLEET_HIERARCHICAL, 10, "hierarchical", "M") /* groups of M at most, 2 to 32 */       \
+    X(SLEET_GRAPH, 11, "graph", "A,B")  /* sleetd's job.edges, which A,B is the digest of; none: whatever they are */
 
 /* How values become bytes on the way.  X(name, value, text); docs/protocol.md, "Codecs". */
 #define SLEET_CODEC_MAP(X)                                                                  \

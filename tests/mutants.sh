@@ -66,6 +66,7 @@ names=(
     "ends of an edge that have lost step go on"
     "one of two neighbours takes what the other does not"
     "a node passes the rounds in which a neighbour waits for it"
+    "any list of edges is the one that is meant"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -157,6 +158,7 @@ fault() { # NUMBER
         plant $low '    if (w->tagged && w->tag_there != w->tag)' '    if (false)' ;;
     43) plant lib/core/round/edge_parts.h '    return !edge_two_way(g, rank) || ' '    return g->segments > 0 || ' ;;
     44) plant lib/core/round/start.c '    number = waited_for(s, e, number);' '    number = waited_for(s, e, number) ? number : 0;' ;;
+    45) plant lib/core/strategy/edge_list.c 'return memcmp(k->numbers, l->digest' 'return k->numbers[0] || memcmp(k->numbers, l->digest' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }

@@ -13,6 +13,7 @@
  * With --matrix values are those of one, of which ring:R and pairs:R send differences of rank R.  A node's
  * is, with --alike, a multiple of one product of vectors but for a little.
  * With --steady values are not drawn anew: every node adds N(0, 1) before every round. */
+#include "edges/edges.h"
 #include "number.h"
 #include "sim/cluster.h"
 #include "sleet-bench.h"
@@ -33,6 +34,7 @@
 struct options {
     const char *strategy;
     struct set_kind kind;
+    struct edges_file edges;
     uint64_t nodes, rounds, repetitions, fragments, seed;
     uint64_t rows, cols; /* of a matrix; 0: none */
     double loss, out, delay_ms;
@@ -54,7 +56,7 @@ struct average {
 };
 
 static const char help[] =
-    "Usage: sleet-bench average STRATEGY [OPTION]...\n"
+    "Usage: sleet-bench average STRATEGY [OPTION]...      STRATEGY: NAME[:A[,B]] or graph:FILE\n"
     "Average N(0, 1) among simulated nodes; prints the variance among nodes that is left after each\n"
     "round (consensus), how far the mean has moved (drift), and what was sent.\n\n"
     "  -n, --nodes N        nodes, 2 to 64 (8)\n"
@@ -153,9 +155,10 @@ static int parse(struct options *o, int argc, char **argv)
     o->strategy = argv[optind];
     const char *wrong = NULL;
     o->kind.payload = SLEET_MODEL;
-    if (kind_strategy_of(&o->kind, o->strategy)) {
+    if (edges_strategy_of(&o->edges, &o->kind, o->strategy)) {
         struct set_kind resolved = kind_resolved(o->kind);
         wrong = kind_refuse(&resolved);
+        wrong = wrong ? wrong : edges_settle(&o->edges, &o->kind, (uint32_t)o->nodes);
     } else {
         wrong = "there is no such strategy";
     }
@@ -307,6 +310,7 @@ static bool open_job(struct average *a)
                                 .edges_one_sided = o->one_sided,
                                 .seed = o->seed,
                                 .kind = o->kind,
+                                .edges = edges_in_force(&o->edges),
                                 .repair_off = !o->repair,
                                 .parity_off = !o->repair,
                                 .go_on_isolated = true,
@@ -408,8 +412,10 @@ int bench_average(int argc, char **argv)
 {
     struct options o = {.nodes = 8, .repetitions = 200, .seed = 1, .delay_ms = 0.2};
     int status = parse(&o, argc, argv);
-    if (status >= 0)
+    if (status >= 0) {
+        edges_free(&o.edges);
         return status;
+    }
     struct average a = {.o = &o, .nodes = (uint32_t)o.nodes, .rng = {mix64(o.seed)}};
     bool ok = open_job(&a) && measure(&a);
     if (ok)
@@ -421,5 +427,6 @@ int bench_average(int argc, char **argv)
     free(a.mean);
     free(a.sent);
     free(a.absent);
+    edges_free(&o.edges);
     return ok ? 0 : 1;
 }

@@ -1,6 +1,7 @@
 /* sleet-sim - averages random tensors among simulated nodes and prints what
  * loss cost.  Times are virtual; the same options give the same output.
  * Exit: 0 done, 1 a round failed or was late, 2 usage. */
+#include "edges/edges.h"
 #include "number.h"
 #include "recipe/options.h"
 #include "sim/cluster.h"
@@ -16,6 +17,7 @@ struct options {
     uint64_t nodes, rounds, elements, seed, rate_bps, membership;
     double loss, delay_ms, jitter_ms, deadline_ms;
     struct set_kind kind;
+    struct edges_file edges;
     struct sim_node each[SIM_NODES_MAX];
     uint32_t uplinks; /* of them given */
     bool declare, repair_off, sealed, json;
@@ -41,7 +43,7 @@ static const char help[] =
     "      --rate BPS     send rate of a node, bits per second (default of sleetd)\n"
     "      --uplinks BPS,...  send rates of the first nodes, where they are other ones\n"
     "      --declare      all nodes know them: who is slow owns less\n"
-    "      --strategy S   who averages with whom, NAME[:A[,B]] (rps)\n"
+    "      --strategy S   who averages with whom, NAME[:A[,B]] or graph:FILE (rps)\n"
     "      --recipe NAME  options of a recipe; those given beside it win; list: what there is\n"
     "      --seed S       of every random choice (1)\n"
     "      --no-repair    missing results are not asked for again\n"
@@ -95,7 +97,7 @@ static bool set_option(struct options *o, int option, const char *text)
     case 'D': return o->declare = true;
     case 'u': return take_uplinks(o, text);
     case 'R': return true; /* taken before */
-    case 'w': return kind_strategy_of(&o->kind, text);
+    case 'w': return edges_strategy_of(&o->edges, &o->kind, text);
     case 'n':
         return number_whole(text, 1, SIM_NODES_MAX, &o->nodes);
     case 'r':
@@ -161,6 +163,10 @@ static int parse(struct options *o, int argc, char **argv)
     declare(o);
     o->kind = kind_resolved(o->kind);
     const char *wrong = kind_refuse(&o->kind);
+    if (!wrong && o->sealed && o->kind.strategy == SLEET_GRAPH)
+        wrong = "strategy graph names nodes by number, and --sealed ones have the ids of keys";
+    if (!wrong)
+        wrong = edges_settle(&o->edges, &o->kind, (uint32_t)o->nodes);
     if (wrong)
         fprintf(stderr, "sleet-sim: %s\n", wrong);
     return wrong ? 2 : -1;
@@ -281,13 +287,16 @@ int main(int argc, char **argv)
                         .delay_ms = 0.2,
                         .deadline_ms = 2000};
     int status = parse(&o, argc, argv);
-    if (status >= 0)
+    if (status >= 0) {
+        edges_free(&o.edges);
         return status;
+    }
     if (o.membership)
         return sim_membership((uint32_t)o.membership, o.loss, o.delay_ms, o.seed, o.json);
     struct sim_config config = {.nodes = (uint32_t)o.nodes,
                                 .seed = o.seed,
                                 .kind = o.kind,
+                                .edges = edges_in_force(&o.edges),
                                 .rate_bps = o.rate_bps,
                                 .each = o.each,
                                 .repair_off = o.repair_off,
@@ -301,10 +310,12 @@ int main(int argc, char **argv)
     if (!c) {
         fputs("sleet-sim: out of memory\n", stderr);
         free(s.times);
+        edges_free(&o.edges);
         return 1;
     }
     status = simulate(&o, c, &config.link, &s);
     cluster_free(c);
     free(s.times);
+    edges_free(&o.edges);
     return status;
 }

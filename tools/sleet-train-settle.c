@@ -194,6 +194,8 @@ const char *train_options_settle(struct train_options *o)
     const char *wrong = fill_in_moments(&o->optimizer);
     if (!wrong)
         wrong = refuse_idle(o);
+    if (!wrong)
+        wrong = edges_settle(&o->edges, &o->kind, o->sim);
     if (wrong)
         return wrong;
     if (o->refresh && (o->average != AVERAGE_MODEL || o->outer.kind))

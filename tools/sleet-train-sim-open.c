@@ -11,6 +11,7 @@ struct sim_config sim_network(const struct train_options *o)
                            .link = {.delay = MS(1), .jitter = US(200)},
                            .clip = o->clip,
                            .kind = o->kind,
+                           .edges = edges_in_force(&o->edges),
                            .codec = o->codec,
                            .repair_off = o->no_repair,
                            .go_on_isolated = true}; /* what loss does is the question */

@@ -9,6 +9,7 @@
 #include "train/shard.h"
 #include "train/trigger.h"
 #include "tensor/kind.h"
+#include "edges/edges.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -86,6 +87,7 @@ struct train_options {
     struct optimizer outer; /* AVERAGE_OUTER; kind NULL: none */
     struct batch_options batches;
     struct set_kind kind; /* of the set, as `average` and the optimizer have it */
+    struct edges_file edges; /* of strategy graph */
     sleet_codec codec;    /* of what is not state; 0: the default */
     double keep;          /* of each node's gradient, with a sparse codec; 0: the default */
     bool forget;          /* --estimator nodes: carry, of which nothing is carried */

@@ -79,6 +79,8 @@ int engine_register(engine *e, const char *name, struct set_kind kind, const eng
     struct layout l;
     if (!e || !name || !t || n == 0 || n > SLEET_TENSORS_MAX)
         return n > SLEET_TENSORS_MAX ? SLEET_ELIMIT : SLEET_EINVAL;
+    if (edge_list_fit(e->config.edges, e->members[0].node_id, &kind))
+        return SLEET_EINVAL;
     int err = layout_from(&l, name, kind, t, n);
     if (err != SLEET_OK)
         return err;

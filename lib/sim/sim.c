@@ -279,6 +279,7 @@ static engine *node_engine(sim *s, uint32_t node)
                             .merge_rounds = c->merge_rounds,
                             .go_on_isolated = c->go_on_isolated,
                             .clip = c->clip,
+                            .edges = c->edges,
                             .open_join = c->open_join,
                             .log = c->log};
     if (c->each) {

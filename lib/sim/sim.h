@@ -38,6 +38,7 @@ struct sim_config {
     uint32_t state_tensors; /* of a cluster's set: the last so many are f32-state */
     const uint32_t *rows;   /* of its tensors, those that are matrices; NULL: none is; borrowed */
     struct set_kind kind;   /* of a cluster's set; payload 0: model */
+    const struct edge_list *edges; /* as in engine_config */
     sleet_codec codec;      /* of its other tensors; 0: the default */
     sleet_duration budget_min, budget_max, budget_first, join_wait, ping; /* likewise */
     log_sink log;

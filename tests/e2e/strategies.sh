@@ -1,7 +1,7 @@
 #!/bin/bash
 # strategies.sh - who averages with whom, among real daemons on loopback: what is left of the variance among
 # nodes after each round.  Targets are those of sleet-bench average STRATEGY; repair is on, so that loss changes little.
-# Arguments: the cases to run, of exact lossy low; SLEET_ALL_NODES=1: all, with up to 16 nodes; else the first two.
+# Arguments: the cases to run, of exact lossy given low; SLEET_ALL_NODES=1: all, with up to 16 nodes; else the first three.
 # Needs the build folder in SLEET_BUILD or BUILDDIR.
 # shellcheck source=lib.sh disable=SC2154
 . "$(dirname "$0")/lib.sh" strategies sleetd sleetctl vector sleet-bench
@@ -26,7 +26,7 @@ consensus() { awk -v round="$1" '$1 == round { print $2 }' "$work/vector.out"; }
 drift() { awk -v round="$1" '$1 == round { print $3 }' "$work/vector.out"; }
 # simulated STRATEGY NODES ROUND: the same by the simulator, without loss.
 simulated() {
-    "$build/sleet-bench" average "$1" -n "$2" --rounds "$3" --repetitions 20 | awk -v round="$3" '$1 == round { print $2 }'
+    "$build/sleet-bench" average "$1${edges:-}" -n "$2" --rounds "$3" --repetitions 20 | awk -v round="$3" '$1 == round { print $2 }'
 }
 times() { awk -v a="$1" -v b="$2" 'BEGIN { print a * b }'; }
 
@@ -56,6 +56,35 @@ lossy_case() {
     [ -z "${SLEET_ALL_NODES:-}" ] || lossy pairs 12 6 1e-3
 }
 
+# Edges that are given: a path of four, to which the daemons' own list leads; what is wrong with one has its line; daemons of which each has
+# another do not average.
+given_case() {
+    local t
+    printf '1 2 # a path\n2 3\n3 4\n' >"$work/path"
+    SLEET_JOB_SECURITY=none SLEET_JOB_EDGES=$work/path edges=:$work/path lossy graph 4 5 1e-3
+    printf '1 2\n2 3\n2 1\n' >"$work/twice"
+    ok "graph: a list with an edge twice is no configuration" \
+        eval '! "$d" --id 1 --job.security=none --check-config --job.edges="$work/twice" >"$work/check.out" 2>"$work/check.err"'
+    ok "graph: its line is named" eval 'lines check.err 1 && said check.err "twice:3: the list has this edge twice"'
+    printf '1 2\n' >"$work/one"
+    printf '2 1\n1 3\n' >"$work/other"
+    host=127.0.0.1
+    export SLEET_JOB_SECURITY=none
+    pair --job.edges="$work/one" -- --job.edges="$work/other"
+    for t in a b; do
+        keep t$t env SLEET_CONTROL="$work/$t.sock" SLEET_NODE=0 SLEET_NODES=2 "$build/vector" "$work/values" graph 3 1
+    done
+    for t in a b; do
+        ok "graph: daemons with other lists do not average, and $t names both" \
+            until_true 20 said t$t.err 'graph:[0-9]+,[0-9]+.*graph:[0-9]+,[0-9]+'
+    done
+    stop ta tb b
+    unset SLEET_JOB_SECURITY
+    keep tc env SLEET_CONTROL="$work/a.sock" SLEET_NODE=0 SLEET_NODES=1 "$build/vector" "$work/values" graph:1,1 3 1
+    ok "graph: a trainer that means another list is refused" eval 'ended tc 10; said tc.err "another list of edges"'
+    stop a
+}
+
 # Differences of rank 1 on a ring of 8; the target is that of the paper's algorithm for matrices of 16 x 8.
 low_case() {
     local rounds=30 bar
@@ -65,5 +94,5 @@ low_case() {
     ok "ring:1: the mean has moved by $(drift $rounds) (bar 1e-3)" at_most "$(drift $rounds)" 1e-3
 }
 
-[ $# -gt 0 ] || set -- exact lossy ${SLEET_ALL_NODES:+low}
+[ $# -gt 0 ] || set -- exact lossy given ${SLEET_ALL_NODES:+low}
 run_cases "$@"

@@ -169,7 +169,7 @@ end_to_end() {
 part_fuzz() {
     local name found status=0
     other_build fuzz CC=clang --enable-fuzz --enable-asan --enable-ubsan --disable-shared || return 1
-    for name in codec datagram config idx control scenario handshake member recipe state; do
+    for name in codec datagram edges config idx control scenario handshake member recipe state; do
         found=$state/fuzz.build/found/$name
         mkdir -p "$found"
         printf 'fuzz_%s: ' "$name"

@@ -17,6 +17,7 @@
     X(faults) \
     X(forge) \
     X(givers) \
+    X(graph) \
     X(groups) \
     X(flow) \
     X(founding) \

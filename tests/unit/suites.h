@@ -7,6 +7,7 @@
     X(checkpoint) \
     X(codec) \
     X(cookie) \
+    X(edge_list) \
     X(keys) \
     X(keyfile) \
     X(common) \

@@ -66,13 +66,15 @@ static void rps_takes_the_view(void)
     fill(&view, 7, test_seed());
     group_seal(&view);
     CHECK(strategy_by_id(99) == NULL && strategy_by_id(0) == NULL);
-    CHECK(strategy_plan(&strategy_rps, numbers, view.members, view.n, view.members[3].node_id, 3, &plan));
+    CHECK(strategy_plan(&strategy_rps, numbers, NULL, view.members, view.n, view.members[3].node_id, 3, &plan));
     CHECK_EQ(plan.group.hash, view.hash);
     CHECK_EQ(plan.group.n, 7);
     CHECK(!plan.edges && !plan.group.part);
 }
 
 #define NODES_MAX 16
+static const struct edge_list *given; /* of strategy graph */
+
 /* Row i of a group whose members have one result. */
 static bool owner_row(const struct plan *plan, const struct group *view, uint32_t i, double *w)
 {
@@ -121,7 +123,7 @@ static uint32_t weights(const struct strategy *s, const uint16_t numbers[2], uin
     for (uint32_t i = 0; i < n; i++)
         view.members[i].contributes = i < contribute;
     for (uint32_t i = 0; i < n; i++)
-        CHECK(strategy_plan(s, numbers, view.members, n, view.members[i].node_id, round, &plan[i]));
+        CHECK(strategy_plan(s, numbers, given, view.members, n, view.members[i].node_id, round, &plan[i]));
     for (uint32_t i = 0; i < n; i++)
         agree &= plan[i].segments == plan[0].segments &&
                  (plan[i].edges ? edge_row(plan, &view, i, w[i], UINT64_C(1) << segment) : owner_row(plan, &view, i, w[i]));
@@ -146,12 +148,32 @@ static bool doubly_stochastic(double w[NODES_MAX][NODES_MAX], uint32_t n)
 
 static const uint16_t usual[2] = {0};
 
+/* Any edges among the nodes that weights() has, beside a ring. */
+static bool any_edges(struct edge_list *l, uint64_t seed)
+{
+    static char text[NODES_MAX * NODES_MAX * 44];
+    struct group view;
+    struct edge_fault f;
+    sleet_rng rng = {seed};
+    char *p = text;
+    fill(&view, NODES_MAX, 7);
+    group_seal(&view);
+    for (uint32_t i = 0; i < NODES_MAX; i++)
+        for (uint32_t j = i + 1; j < NODES_MAX; j++)
+            if (j == i + 1 || rng_below(&rng, 4) == 0)
+                p += sprintf(p, "%" PRIu64 " %" PRIu64 "\n", view.members[j].node_id, view.members[i].node_id);
+    return CHECK(edge_list_parse(l, text, (size_t)(p - text), &f));
+}
+
 /* Of every strategy, for each number of nodes: what one sends the other expects, all of a group know it alike, and
  * the mean of all stays what it is. */
 static void all_keep_the_mean(void)
 {
     static const uint16_t numbers[][2] = {{0}, {2, 1}, {3, 2}, {4, 3}, {16, 4}};
     static double w[NODES_MAX][NODES_MAX];
+    struct edge_list edges;
+    REQUIRE(any_edges(&edges, test_seed()));
+    given = &edges;
     for (int id = 1; strategy_by_id(id); id++)
         for (uint32_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++)
             for (uint32_t n = 1; n <= NODES_MAX; n++)
@@ -162,6 +184,8 @@ static void all_keep_the_mean(void)
                         CHECK(doubly_stochastic(w, n));
                     } while (++segment < segments);
                 }
+    given = NULL;
+    edge_list_free(&edges);
 }
 
 /* What is left of the variance among n nodes of random values after so many rounds from `round` on: the
@@ -274,6 +298,37 @@ static void hierarchies_mix(void)
     check_left(&strategy_hierarchical, t, sizeof t / sizeof t[0]);
 }
 
+/* Of the list that it is given: who is not in the view has no edges, and of two that have more or fewer neighbours
+ * both go by the more. */
+static void graph_goes_by_its_list(void)
+{
+    static double w[NODES_MAX][NODES_MAX];
+    struct edge_list edges;
+    struct group view;
+    uint32_t degree[2][NODES_MAX] = {{0}};
+    bool linked[NODES_MAX][NODES_MAX] = {{false}};
+    fill(&view, NODES_MAX, 7);
+    group_seal(&view);
+    REQUIRE(any_edges(&edges, 3));
+    for (uint32_t i = 0; i < edges.n; i++) {
+        int a = group_rank(&view, edges.arc[i].from), b = group_rank(&view, edges.arc[i].to);
+        linked[a][b] = true;
+        degree[0][a]++;
+        degree[1][a] += b < 12;
+    }
+    given = &edges;
+    for (int less = 0; less < 2; less++) { /* the last four do not contribute */
+        weights(&strategy_graph, usual, NODES_MAX, less ? 12 : NODES_MAX, 5, 0, w);
+        for (uint32_t i = 0; i < (less ? 12u : NODES_MAX); i++)
+            for (uint32_t j = 0; j < (less ? 12u : NODES_MAX); j++) {
+                uint32_t more = degree[less][i] > degree[less][j] ? degree[less][i] : degree[less][j];
+                CHECK(i == j || fabs(w[i][j] - (linked[i][j] ? 1.0 / (1 + more) : 0)) < 1e-12);
+            }
+    }
+    given = NULL;
+    edge_list_free(&edges);
+}
+
 /* Each node sends and takes each segment once, and of no neighbour more than its share: with one of 8 nodes frozen the
  * others miss a seventh. */
 static void crossover_is_even(void)
@@ -286,7 +341,7 @@ static void crossover_is_even(void)
     for (uint64_t round = 1; round <= 50; round++)
         for (uint32_t i = 0; i < 8; i++) {
             uint64_t in = 0, out = 0, twice = 0;
-            bool share = strategy_plan(&strategy_crossover, numbers, view.members, 8, view.members[i].node_id, round, &plan);
+            bool share = strategy_plan(&strategy_crossover, numbers, NULL, view.members, 8, view.members[i].node_id, round, &plan);
             for (uint32_t k = 0; k < plan.group.n; k++) {
                 const struct edge *e = &plan.edge[k];
                 twice |= (in & e->in) | (out & e->out);
@@ -455,7 +510,7 @@ static bool groups_are_keys(struct keys *k, const uint16_t numbers[2], uint64_t 
     static struct plan plan;
     uint32_t along = (uint32_t)(round % k->dimensions), wrong = 0;
     for (uint32_t i = 0; i < k->n; i++) {
-        wrong += !strategy_plan(&strategy_moshpit, numbers, crowd, k->n, crowd[i].node_id, round, &plan);
+        wrong += !strategy_plan(&strategy_moshpit, numbers, NULL, crowd, k->n, crowd[i].node_id, round, &plan);
         wrong += plan.group.n > k->size[along];
         for (uint32_t j = 0; j < k->n; j++)
             wrong += one_key(k, i, j, along) != (group_rank(&plan.group, crowd[j].node_id) >= 0);
@@ -564,6 +619,7 @@ TEST_SUITE(strategy) = {
     TEST(crossover_is_even),
     TEST(random_groups_mix),
     TEST(torus_has_rows),
+    TEST(graph_goes_by_its_list),
     TEST(hierarchies_mix),
     TEST(joiners_only_take),
     TEST(owners_follow_the_protocol),

@@ -241,6 +241,7 @@ static void kinds_that_do_not_go_together(void)
         {.payload = SLEET_MODEL, .strategy = SLEET_RANDOM, .numbers = {4, 2}},
         {.payload = SLEET_MODEL, .strategy = SLEET_CROSSOVER, .numbers = {65}},
         {.payload = SLEET_MODEL, .strategy = SLEET_CROSSOVER, .numbers = {16, 1}},
+        {.payload = SLEET_MODEL, .strategy = SLEET_GRAPH, .numbers = {7}},
 
         {.payload = SLEET_GRADIENT, .spread = 2}, {.payload = SLEET_MODEL, .spread = SLEET_SPREAD_MAX + 1},
         {.payload = SLEET_MODEL, .exchange = SLEET_ALL_GATHER, .spread = 2},

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 
 /* Zero means the default of docs/architecture.md for every duration and number. */
+struct edge_list;
+
 typedef struct engine_config {
     uint64_t node_id; /* not 0, unique in the job; the lowest founds a new job's model */
     uint64_t boot_id; /* not 0, new at each start */
@@ -41,6 +43,7 @@ typedef struct engine_config {
     bool go_on_isolated;   /* also after 10 rounds in a row of low coverage */
     double clip; /* contributions further off or heavier than so many times what is usual are cut
                     down to that, see round/clip.h; 0: none */
+    const struct edge_list *edges; /* of strategy graph (strategy/edge_list.h); borrowed; NULL: none are given */
     bool parity_off;          /* experiments: nothing is protected by parity (protect/rule.h) */
     bool edges_one_sided;     /* experiments: neighbours take what they have, whether or not the other can */
     bool repair_off;          /* experiments: gather holes are neither asked for again nor protected */

@@ -131,7 +131,7 @@ bool set_group(const struct set *s, const struct env *e, uint64_t number, struct
             return false; /* too late, for who comes when there are enough */
     }
     qsort(view, n, sizeof view[0], compare_ids);
-    if (!strategy_plan(strategy, kind.numbers, view, n, e->members[0].node_id, number, out))
+    if (!strategy_plan(strategy, kind.numbers, e->config->edges, view, n, e->members[0].node_id, number, out))
         return false; /* all are parked */
     out->atomic &= !e->config->edges_one_sided;
     for (uint32_t i = 0; i < out->group.n; i++) {

@@ -55,11 +55,12 @@ uint64_t switch_bytes_bound(const struct layout *l, const struct switching *s, u
     return most - rounds * edge_bytes_bound(l, members);
 }
 
-/* NULL, or why the set cannot be averaged by it. */
-static const char *refuses(const struct layout *l, const struct wire_strategy *s)
+/* NULL, or why the set cannot be averaged by it here. */
+static const char *refuses(const struct layout *l, const struct env *e, const struct wire_strategy *s)
 {
-    const struct set_kind kind = with(l->kind, s);
-    return strategy_by_id((int)kind.strategy) ? kind_refuse(&kind) : "unknown strategy";
+    struct set_kind kind = with(l->kind, s);
+    const char *why = strategy_by_id((int)kind.strategy) ? kind_refuse(&kind) : "unknown strategy";
+    return why ? why : edge_list_fit(e->config->edges, e->members[0].node_id, &kind);
 }
 
 /* Once more to everybody, see engine_send.c. */
@@ -92,10 +93,12 @@ int set_switch(struct set *s, const struct env *e, const char *word, const char 
 #undef WORD
         return SLEET_EINVAL;
     }
+    if ((*why = edge_list_fit(e->config->edges, e->members[0].node_id, &kind)) != NULL)
+        return SLEET_EINVAL;
     const struct set_kind now = switch_kind_at(&s->layout, &s->switching, set_job_round(s, e) + 1);
     struct wire_switch w = {.version = last->version + 1, .by = e->members[0].node_id, .from = effective(s, e),
                             .to = strategy_in(&kind), .before = strategy_in(&now)};
-    if ((*why = refuses(&s->layout, &w.to)) != NULL)
+    if ((*why = refuses(&s->layout, e, &w.to)) != NULL)
         return SLEET_EINVAL;
     if (last->version == UINT32_MAX) {
         *why = "no version is left above the one that a member has told: register the set under another name";
@@ -110,7 +113,7 @@ void set_hear_switch(struct set *s, const struct env *e, const struct wire_switc
     const char *why = NULL;
     if (!switch_newer(w, &s->switching.newest))
         return;
-    if (!(why = refuses(&s->layout, &w->before)) && !(why = refuses(&s->layout, &w->to))) {
+    if (!(why = refuses(&s->layout, e, &w->before)) && !(why = refuses(&s->layout, e, &w->to))) {
         adopt(s, e, w);
         return;
     }

@@ -75,11 +75,12 @@ static void finish(struct plan *p, const struct strategy_view *v)
             p->edge[i].in = 0;
 }
 
-bool strategy_plan(const struct strategy *s, const uint16_t numbers[2], const struct group_member *view, uint32_t n,
-                   uint64_t self, uint64_t round, struct plan *p)
+bool strategy_plan(const struct strategy *s, const uint16_t numbers[2], const struct edge_list *edges,
+                   const struct group_member *view, uint32_t n, uint64_t self, uint64_t round, struct plan *p)
 {
     struct group_member some[VIEW_MEMBERS_MAX];
-    struct strategy_view v = {.members = s->joiners ? view : some, .round = round, .numbers = {numbers[0], numbers[1]}};
+    struct strategy_view v = {.members = s->joiners ? view : some, .round = round, .numbers = {numbers[0], numbers[1]},
+                              .edges = edges};
     const struct group_member *me = NULL;
     memset(p, 0, sizeof *p);
     p->edges = s->edges;

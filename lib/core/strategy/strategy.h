@@ -6,6 +6,7 @@
 #ifndef STRATEGY_H
 #define STRATEGY_H
 #include "sleet.h"
+#include "strategy/edge_list.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -57,6 +58,7 @@ struct strategy_view {
     uint32_t n, self;                   /* self: index of this node */
     uint64_t round;
     uint16_t numbers[2]; /* of its kind; 0: its usual ones */
+    const struct edge_list *edges; /* those that the user gives; NULL: none */
 };
 
 struct strategy {
@@ -85,13 +87,13 @@ uint32_t hierarchy_leaders(const struct strategy_view *, uint32_t most, struct p
 const struct strategy *strategy_by_id(int id);
 
 extern const struct strategy strategy_rps, strategy_one_peer, strategy_exponential, strategy_ring, strategy_pairs,
-    strategy_moshpit, strategy_random, strategy_torus, strategy_crossover, strategy_hierarchical;
+    strategy_moshpit, strategy_random, strategy_torus, strategy_crossover, strategy_hierarchical, strategy_graph;
 
 /* Who averages with `self` in `round` by the strategy: out of `n` members of a view in ascending order of
  * node id, of whom some may not contribute yet.  Those are given to a contributor each, which they take
  * their values from.  False: nobody in the node's reach contributes. */
-bool strategy_plan(const struct strategy *, const uint16_t numbers[2], const struct group_member *view, uint32_t n,
-                   uint64_t self, uint64_t round, struct plan *);
+bool strategy_plan(const struct strategy *, const uint16_t numbers[2], const struct edge_list *edges,
+                   const struct group_member *view, uint32_t n, uint64_t self, uint64_t round, struct plan *);
 
 /* Sort the members by node id, set the hash and the shares. */
 void group_seal(struct group *);

@@ -11,7 +11,7 @@
 static const struct strategy *const strategies[] = {&strategy_rps, &strategy_one_peer, &strategy_exponential,
                                                     &strategy_ring, &strategy_pairs,      &strategy_moshpit,
                                                     &strategy_random, &strategy_torus,    &strategy_crossover,
-                                                    &strategy_hierarchical};
+                                                    &strategy_hierarchical, &strategy_graph};
 
 const struct strategy *strategy_by_id(int id)
 {

@@ -178,6 +178,8 @@ static inline const char *kind_refuse(const struct set_kind *k)
          "strategies ring and pairs send differences of rank 1 to 32: ring:4"},
         {k->strategy == SLEET_CROSSOVER && (k->numbers[0] > 64 || k->numbers[1] == 1 || k->numbers[1] > 32),
          "strategy crossover has 64 segments at most, in groups of 2 to 32 members if any: crossover:16"},
+        {k->strategy == SLEET_GRAPH && !k->numbers[0] != !k->numbers[1],
+         "strategy graph has no numbers, or two, which its list of edges gives: graph:A,B"},
         {k->strategy != SLEET_RPS && kind_additive(k),
          "only strategy rps averages among all nodes in each round: what is added to replicas needs it, the "
          "others go with payload model"},
