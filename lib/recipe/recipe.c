@@ -128,8 +128,25 @@ static bool add_bar(struct reader *r, struct recipe_experiment *e, const char *v
         return wrong(r, "more than %d bars of [%s]", RECIPE_BARS_MAX, r->section);
     struct recipe_bar *b = &e->bar[e->bars++];
     b->line = r->line;
+    b->why = "";
     b->text = keep(r, value);
     r->last = &b->text;
+    return true;
+}
+
+static bool add_why(struct reader *r, struct recipe_experiment *e, const char *value)
+{
+    if (e->bars == 0)
+        return wrong(r, "why is of the bar above it: there is none");
+    return set_text(r, "why", value, &e->bar[e->bars - 1].why);
+}
+
+static bool add_of(struct reader *r, struct recipe_experiment *e, const char *value)
+{
+    if (e->ofs == RECIPE_OF_MAX)
+        return wrong(r, "more than %d experiments of others in [%s]", RECIPE_OF_MAX, r->section);
+    r->last = &e->of[e->ofs++];
+    *r->last = keep(r, value);
     return true;
 }
 
@@ -150,9 +167,15 @@ static bool on_reproduce(struct reader *r, const char *key, const char *value)
         return add_bar(r, e, value);
     if (strcmp(key, "seeds") == 0)
         return set_seeds(r, e, value);
+    if (strcmp(key, "why") == 0)
+        return add_why(r, e, value);
+    if (strcmp(key, "of") == 0)
+        return add_of(r, e, value);
+    if (strcmp(key, "plot") == 0)
+        return set_text(r, key, value, &e->plot);
     if (strcmp(key, "run") == 0 || strncmp(key, "run ", 4) == 0)
         return add_pair(r, e->run, &e->runs, RECIPE_RUNS_MAX, key + (key[3] ? 4 : 3), value);
-    return wrong(r, "there is no key %s in [reproduce NAME]; it takes run, run NAME, bar and seeds",
+    return wrong(r, "there is no key %s in [reproduce NAME]; it takes run, run NAME, bar, why, of, plot and seeds",
                  key);
 }
 
@@ -192,7 +215,7 @@ static bool begin_section(struct reader *r, const char *section)
             return wrong(r, "there is a [%s] at line %d already", section,
                          r->r->experiment[e].line);
     r->experiment = &r->r->experiment[r->r->experiments++];
-    *r->experiment = (struct recipe_experiment){.seeds = 1, .line = r->line};
+    *r->experiment = (struct recipe_experiment){.seeds = 1, .plot = "", .line = r->line};
     r->experiment->name = keep(r, section + 10);
     return true;
 }
@@ -241,6 +264,7 @@ static bool has_run(const struct recipe_experiment *e, const char *figure)
 static bool review_bar(struct reader *r, const struct recipe_experiment *e, struct recipe_bar *b)
 {
     int line = b->line;
+    const char *why = b->why;
     r->line = line;
     if (!bar_parse(b, b->text))
         return wrong(r,
@@ -248,6 +272,7 @@ static bool review_bar(struct reader *r, const struct recipe_experiment *e, stru
                      "NUMBER, or = and within",
                      b->text);
     b->line = line;
+    b->why = why;
     if (!has_run(e, b->left) || (b->right[0] && !has_run(e, b->right)))
         return wrong(r, "bar = \"%s\": [reproduce %s] has no such run", b->text, e->name);
     return true;
@@ -263,7 +288,7 @@ static void review(struct reader *r)
     for (unsigned i = 0; i < p->experiments; i++) {
         struct recipe_experiment *e = &p->experiment[i];
         r->line = e->line;
-        if (!e->runs || !e->bars)
+        if ((!e->runs || (!e->bars && !*e->plot)) && !e->ofs)
             wrong(r, "[reproduce %s] needs a run and a bar", e->name);
         for (unsigned b = 0; b < e->bars && !r->failed; b++)
             review_bar(r, e, &e->bar[b]);

@@ -14,6 +14,10 @@
  *       --json                    ; a line that begins with a blank goes on with the one above
  *     bar = consensus_1 = 0.43 within 20 %
  *     bar = other.bytes_most >= 1.5 * bytes_most
+ *     why = what the reason is     ; of the bar above, where it is missed; told with it
+ *     of = other recipe: its experiment ; its bars as well; without an experiment all of its
+ *     plot = consensus_            ; of all runs, a curve of consensus_1, consensus_2 ... each
+ *     plot = accuracy by bytes     ; or a point each
  *
  * A run is a program of Sleet and its options, without a shell; its figures are the numbers of the
  * JSON objects that it prints (of a key that comes again, the last), and "exit", its status.
@@ -28,9 +32,10 @@
 #define RECIPE_PATH_MAX 1024
 #define RECIPE_TEXT_MAX 16384 /* bytes of all that a file says */
 #define RECIPE_PAIRS_MAX 48   /* keys of [train], and of [sim] */
-#define RECIPE_EXPERIMENTS_MAX 16
-#define RECIPE_RUNS_MAX 6  /* of an experiment */
+#define RECIPE_EXPERIMENTS_MAX 24
+#define RECIPE_RUNS_MAX 12 /* of an experiment */
 #define RECIPE_BARS_MAX 12 /* likewise */
+#define RECIPE_OF_MAX 32   /* likewise, experiments of other recipes */
 
 /* Text is the recipe's own, as long as it is. */
 struct recipe_pair {
@@ -43,6 +48,7 @@ struct recipe_pair {
  * A figure is KEY of the run without a name, or RUN.KEY. */
 struct recipe_bar {
     const char *text; /* as in the file */
+    const char *why;  /* it may be missed; "" */
     int line;
     char left[64], right[64]; /* right "": `offset` alone */
     enum recipe_op { RECIPE_EQUAL, RECIPE_MOST, RECIPE_LEAST } op;
@@ -55,7 +61,9 @@ struct recipe_experiment {
     const char *name;
     struct recipe_pair run[RECIPE_RUNS_MAX]; /* key: "" or the run's name */
     struct recipe_bar bar[RECIPE_BARS_MAX];
-    unsigned runs, bars, seeds; /* seeds: 1 unless the file says more */
+    const char *of[RECIPE_OF_MAX]; /* "RECIPE" or "RECIPE: EXPERIMENT" */
+    const char *plot;              /* "" */
+    unsigned runs, bars, ofs, seeds; /* seeds: 1 unless the file says more */
     int line;
 };
 

@@ -45,6 +45,20 @@ static void sections_and_lines_that_go_on(void)
     CHECK_STR(e->bar[1].left, "other.b");
 }
 
+static void reasons_others_and_plots(void)
+{
+    REQUIRE(read_text(REPRODUCE "bar = a = 1\nbar = b = 1\nwhy = it is not\n  so\nof = rps\nof = rps: 8 nodes\n"
+                      "[reproduce y]\nof = moshpit\n[reproduce z]\nrun = lab\nplot = a_\n"));
+    const struct recipe_experiment *e = r.experiment;
+    CHECK_STR(e[0].bar[0].why, "");
+    CHECK_STR(e[0].bar[1].why, "it is not so");
+    CHECK_EQ(e[0].ofs, 2);
+    CHECK_STR(e[0].of[1], "rps: 8 nodes");
+    CHECK_STR(e[0].plot, "");
+    CHECK_EQ(e[1].runs, 0);
+    CHECK_STR(e[2].plot, "a_");
+}
+
 static void one_fault_with_its_line(void)
 {
     static const struct {
@@ -63,6 +77,9 @@ static void one_fault_with_its_line(void)
         {REPRODUCE "seeds = 0\n", ":7: seeds = \"0\""},
         {REPRODUCE "run = lab\n", ":7: a run without a name was given at line 6"},
         {REPRODUCE "walk = lab\n", ":7: there is no key walk"},
+        {REPRODUCE "why = x\n", ":7: why is of the bar above it: there is none"},
+        {REPRODUCE "bar = a = 1\nwhy = x\nwhy = y\n", ":9: why was given already"},
+        {HEAD "[reproduce x]\nplot = a_\n", "needs a run and a bar"},
         {REPRODUCE "bar = a\n", ":7: bar = \"a\""},
         {REPRODUCE "bar = a <= 1 within 2 %\n", ":7: bar"},
         {REPRODUCE "bar = q.a <= 1\n", ":7: bar = \"q.a <= 1\": [reproduce x] has no such run"},
@@ -177,6 +194,7 @@ static void options_before_those_of_the_command_line(void)
 
 TEST_SUITE(recipe) = {
     TEST(sections_and_lines_that_go_on),
+    TEST(reasons_others_and_plots),
     TEST(one_fault_with_its_line),
     TEST(bars),
     TEST(options_before_those_of_the_command_line),
