@@ -5,6 +5,10 @@
 #
 #   tools/accuracy-daemons.sh [-n] [-b BUILD_DIR] [-c CELLS_DIR] [-e EPOCHS] [-s SEEDS]
 #                             [-k "iid:0.1 iid:0.3 label:0.1"]
+#   tools/accuracy-daemons.sh -t TABLE -r REGEX [-b BUILD_DIR] [-c CELLS_DIR] [-s SEEDS]
+#
+# With -t the cells are rows of a table of learning.sh, of which "TASK PAYLOAD CODEC LOSS BURST" matches: they say
+# how many nodes there are and what is trained.
 #
 # The daemons run on loopback and drop datagrams themselves; with -n they run in the lab and netem
 # drops, one scenario a run.  A cell is SHARDS:LOSS, with -n also SHARDS:LOSSxBURST: lost in
@@ -22,11 +26,12 @@
 # The machine should be idle enough that rounds are not cut by want of processor; the
 # coverage of both tells.  Exit: 0 all agree, 1 not, 2 usage, 3 no netem here.
 set -eu -o pipefail
-build=build cells=accuracy-cells epochs=4 seeds=5 kinds="" real=daemons
+build=build cells=accuracy-cells epochs=4 seeds=5 kinds="" real=daemons table="" regex=.
 n=4 batch=64 hidden=64 samples=60000
+here=$(dirname "$0")
 # Links as the simulator's; so little is sent that a guest on one processor keeps up.
 links="delay_ms = 1" rate_mbit=25
-while getopts nb:c:e:s:k: option; do
+while getopts nb:c:e:s:k:t:r: option; do
     case $option in
     n) real=lab ;;
     b) build=$OPTARG ;;
@@ -34,6 +39,8 @@ while getopts nb:c:e:s:k: option; do
     e) epochs=$OPTARG ;;
     s) seeds=$OPTARG ;;
     k) kinds=$OPTARG ;;
+    t) table=$OPTARG ;;
+    r) regex=$OPTARG ;;
     *) exit 2 ;;
     esac
 done
@@ -41,6 +48,25 @@ programs="sleetd sleetctl sleet-train"
 if [ $real = lab ]; then
     programs+=" lab"
     kinds=${kinds:-iid:0.1 iid:0.3 iid:0.1x5}
+fi
+declare -A arguments=() # of the trainer, by cell
+if [ "$table" ]; then
+    if [ $real = lab ] || [ "$kinds" ]; then
+        echo "accuracy-daemons.sh: -t goes without -n and -k" >&2
+        exit 2
+    fi
+    rows=$(awk -v regex="$regex" -v extra="" -f "$here/learning-rows.awk" "$table")
+    while read -r task payload codec loss burst options; do
+        [[ "$task $payload $codec $loss $burst" =~ $regex ]] || continue # held against it only
+        if [[ ! $options =~ ^--sim\ ([0-9]+)\ (.*) ]] || [ "$burst" != 1 ] || { [ ${#arguments[@]} -gt 0 ] && [ "${BASH_REMATCH[1]}" != "$n" ]; }; then
+            echo "accuracy-daemons.sh: $task $payload: cells are of --sim N, the same for all, and of independent losses" >&2
+            exit 2
+        fi
+        n=${BASH_REMATCH[1]}
+        arguments[$task,$payload,$codec:$loss]=${BASH_REMATCH[2]}
+        kinds+=" $task,$payload,$codec:$loss"
+    done <<<"$rows"
+    [ "$kinds" ] || { echo "accuracy-daemons.sh: no row of $table matches $regex" >&2; exit 2; }
 fi
 kinds=${kinds:-iid:0.1 iid:0.3 label:0.1}
 for program in $programs; do
@@ -61,12 +87,15 @@ version=$({
     for program in $programs; do
         cat "$build/$program" "$build/.libs/$program" 2>/dev/null || true
     done
-    echo "$epochs $links $rate_mbit"
+    echo "$epochs $links $rate_mbit${table:+ $(declare -p arguments)}"
 } | cksum | tr ' ' '-')
 dir=$cells/$real-$version
 mkdir -p "$dir"
 steps=$((samples / (n * batch) * epochs))
-evaluate=$(((steps + 19) / 20)) # as the simulator: about every 5 % of the steps
+# What a cell trains; a table's says how many steps when it has run in the simulator.
+options_of() { # SHARDS-OR-ROW LOSS
+    echo "${arguments[$1:$2]:---shards $1 --batch $batch --hidden $hidden --epochs $epochs}"
+}
 
 # The worst node's accuracy and the mean coverage, from the trainers' lines: a node a file, or
 # a node a prefix.  Fails where one is missing.
@@ -94,14 +123,17 @@ worst_of() { # FILE...
 
 # One run: "accuracy coverage" to stdout.
 run_sim() { # SHARDS LOSS BURST SEED FILE
-    "$build/sleet-train" --sim $n --shards "$1" --loss "$2" ${3:+--burst "$3"} --seed "$4" --batch $batch \
-        --hidden $hidden --epochs "$epochs" --json 2>"$5.err" |
-        sed -n 's/.*"done".*"test_accuracy":\([0-9.]*\).*"coverage":\([0-9.]*\),.*/\1 \2/p'
+    # shellcheck disable=SC2046
+    "$build/sleet-train" --sim $n $(options_of "$1" "$2") --loss "$2" ${3:+--burst "$3"} --seed "$4" --json 2>"$5.err" |
+        sed -n 's/.*"done","steps":\([0-9]*\),"test_accuracy":\([0-9.]*\).*"coverage":\([0-9.]*\),.*/\2 \3 \1/p'
 }
 run_daemons() { # SHARDS LOSS - SEED FILE
-    timeout -k 10 1200 "$build/sleetctl" run -n $n --loss "$2" --seed "$4" -- sleet-train --json --shards "$1" \
-        --seed "$4" --batch $batch --hidden $hidden --epochs "$epochs" --min-nodes $n --evaluate $evaluate \
-        >"$5.out" 2>"$5.err" && worst_of "$5.out"
+    local evaluate
+    [ ! "$table" ] || steps=$(cut -d' ' -f3 "$dir/sim,${1//:/,},$2,$4")
+    evaluate=$(((steps + 19) / 20)) # as the simulator: about every 5 % of the steps
+    # shellcheck disable=SC2046
+    timeout -k 10 1200 "$build/sleetctl" run -n $n --loss "$2" --seed "$4" -- sleet-train --json $(options_of "$1" "$2") \
+        --seed "$4" --min-nodes $n --evaluate $evaluate >"$5.out" 2>"$5.err" && worst_of "$5.out"
 }
 run_lab() { # SHARDS LOSS BURST SEED FILE
     local loss="loss = $2" status=0
@@ -125,7 +157,7 @@ samples = $samples
 epochs = $epochs
 batch = $batch
 hidden = $hidden
-evaluate = $evaluate
+evaluate = $(((steps + 19) / 20))
 [expect]
 done = 1
 accuracy_gap <= 0
@@ -163,9 +195,9 @@ done
 for kind in $kinds; do
     for seed in $(seq "$seeds"); do
         echo "${kind%:*} ${kind##*:}" \
-            "$(cat "$dir/$real,${kind//:/,},$seed" "$dir/sim,${kind//:/,},$seed" | paste -sd' ')"
+            "$(cut -d' ' -f1,2 "$dir/$real,${kind//:/,},$seed" "$dir/sim,${kind//:/,},$seed" | paste -sd' ')"
     done
-done | awk -v real=$real "$(cat "$(dirname "$0")/paired.awk")"'
+done | awk -v real=$real "$(cat "$here/paired.awk")"'
 {
     row = $1 " " $2
     if (!(row in runs)) order[++rows] = row
