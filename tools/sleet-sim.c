@@ -20,7 +20,7 @@ struct options {
     struct edges_file edges;
     struct sim_node each[SIM_NODES_MAX];
     uint32_t uplinks; /* of them given */
-    bool declare, repair_off, sealed, json;
+    bool declare, repair_off, exact, sealed, json;
 };
 
 struct summary {
@@ -47,6 +47,7 @@ static const char help[] =
     "      --recipe NAME  options of a recipe; those given beside it win; list: what there is\n"
     "      --seed S       of every random choice (1)\n"
     "      --no-repair    missing results are not asked for again\n"
+    "      --exact        lost contributions are, too: a round is of all or nothing\n"
     "      --sealed       sessions are sealed, as those of sleetd\n"
     "      --membership N instead: how N nodes find out who is alive, 2 to 1024; with --loss,\n"
     "                     --delay, --seed, --json\n"
@@ -59,7 +60,7 @@ static const struct option long_options[] = {
     {"nodes", 1, NULL, 'n'},    {"loss", 1, NULL, 'l'},     {"delay", 1, NULL, 'd'},
     {"jitter", 1, NULL, 'j'},   {"rounds", 1, NULL, 'r'},   {"elements", 1, NULL, 'e'},
     {"deadline", 1, NULL, 't'}, {"rate", 1, NULL, 'b'},     {"seed", 1, NULL, 's'},
-    {"membership", 1, NULL, 'm'}, {"no-repair", 0, NULL, 'x'}, {"sealed", 0, NULL, 'S'}, {"json", 0, NULL, 'J'},    {"help", 0, NULL, 'h'},
+    {"membership", 1, NULL, 'm'}, {"no-repair", 0, NULL, 'x'}, {"exact", 0, NULL, 'E'}, {"sealed", 0, NULL, 'S'}, {"json", 0, NULL, 'J'},    {"help", 0, NULL, 'h'},
     {"uplinks", 1, NULL, 'u'},  {"declare", 0, NULL, 'D'},  {"strategy", 1, NULL, 'w'}, {"recipe", 1, NULL, 'R'},   {"version", 0, NULL, 'V'},
     {NULL, 0, NULL, 0}};
 
@@ -92,6 +93,7 @@ static bool set_option(struct options *o, int option, const char *text)
 {
     switch (option) {
     case 'x': return o->repair_off = true;
+    case 'E': return o->exact = true;
     case 'S': return o->sealed = true;
     case 'J': return o->json = true;
     case 'D': return o->declare = true;
@@ -163,6 +165,8 @@ static int parse(struct options *o, int argc, char **argv)
     declare(o);
     o->kind = kind_resolved(o->kind);
     const char *wrong = kind_refuse(&o->kind);
+    if (!wrong && o->exact && o->repair_off)
+        wrong = "--exact is repair, which --no-repair takes away";
     if (!wrong && o->sealed && o->kind.strategy == SLEET_GRAPH)
         wrong = "strategy graph names nodes by number, and --sealed ones have the ids of keys";
     if (!wrong)
@@ -250,7 +254,7 @@ static bool joining(cluster *c)
 static int simulate(const struct options *o, cluster *c, const struct sim_link *link,
                     struct summary *s)
 {
-    sleet_round_options round = {.deadline_ns = (int64_t)(o->deadline_ms * 1e6)};
+    sleet_round_options round = {.exact = o->exact, .deadline_ns = (int64_t)(o->deadline_ms * 1e6)};
     sleet_rng rng = {mix64(o->seed)};
     struct sim_totals before, after;
     bool ok = true;

@@ -51,14 +51,19 @@ static void step(cluster *c, sleet_rng *rng)
             cluster_values(c, i)[k] += (float)(rng_double(rng) - 0.5);
 }
 
-static void run_rounds(cluster *c, sleet_rng *rng, int rounds)
+static void run_rounds_of(cluster *c, sleet_rng *rng, int rounds, sleet_duration deadline)
 {
-    sleet_round_options options = {.deadline_ns = MS(300)};
+    sleet_round_options options = {.deadline_ns = deadline};
     for (int i = 0; i < rounds; i++) {
         step(c, rng);
         CHECK(cluster_round(c, &options));
         cluster_idle(c, MS(100)); /* the trainer computes */
     }
+}
+
+static void run_rounds(cluster *c, sleet_rng *rng, int rounds)
+{
+    run_rounds_of(c, rng, rounds, MS(300));
 }
 
 /* Within some rounds all hold the same values, made of everybody's. */
@@ -163,10 +168,63 @@ static void a_joiner_catches_up(void)
     cluster_free(c);
 }
 
+/* All but the victim have their result by the deadline; `whole`: of all that are left, though it is expected yet. */
+static bool others_have_it(cluster *c, uint32_t victim, bool whole)
+{
+    for (uint32_t i = 0; i < nodes_of(c); i++) {
+        const struct cluster_report *r = cluster_report(c, i);
+        if (i != victim && (!r->reported || r->error != SLEET_OK || (whole && (1 - r->report.coverage) * r->report.expected > 1.001)))
+            return false;
+    }
+    return true;
+}
+
+/* Each of nine in turn is killed in a round: the one that the others were started with, those that lead or reduce.
+ * No round waits for it beyond the deadline, after three more at most all the others are in them, and it comes back. */
+static void each_in_turn(const char *strategy)
+{
+    struct sim_config config = {.nodes = 9, .seeds = 1, .open_join = true, .seed = test_seed(), .link = CLEAN_LINK,
+                                .kind = {.payload = SLEET_MODEL}};
+    sleet_rng rng = {config.seed};
+    REQUIRE(kind_strategy_of(&config.kind, strategy));
+    config.kind = kind_resolved(config.kind);
+    cluster *c = cluster_new(&config, counts, TENSORS);
+    REQUIRE(c);
+    cluster_idle(c, SEC(4));
+    run_rounds_of(c, &rng, 10, SEC(2));
+    for (uint32_t victim = 0; victim < 9; victim++) {
+        struct incident in = {KILL, victim};
+        sim *s = cluster_sim(c);
+        sim_at(s, time_add(sim_now(s), US(rng_below(&rng, 1500))), strike, &in);
+        run_rounds_of(c, &rng, 1, SEC(2));
+        int more = 0;
+        for (; !others_have_it(c, victim, true) && more < 10; more++) {
+            CHECK(others_have_it(c, victim, false));
+            run_rounds_of(c, &rng, 1, SEC(2));
+        }
+        if (!CHECK(more <= 3))
+            printf("%s: node %u\n", strategy, victim);
+        repair(c, &in);
+        run_rounds_of(c, &rng, ROUNDS_TO_RETURN, SEC(2));
+        CHECK(others_have_it(c, 9, true));
+    }
+    CHECK_EQ(cluster_overdue(c), 0);
+    CHECK(ledger_balances(c));
+    cluster_free(c);
+}
+
+static void whoever_dies_the_next_round_ends(void)
+{
+    static const char *const strategies[] = {"rps", "moshpit:3,2", "hierarchical:3", "one-peer", "crossover:8"};
+    for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++)
+        each_in_turn(strategies[i]);
+}
+
 TEST_SUITE(faults) = {
     TEST(one_node_fails_and_returns),
     TEST(halves_heal),
     TEST(a_hasty_one_returns),
     TEST(a_joiner_catches_up),
+    TEST(whoever_dies_the_next_round_ends),
     TEST_END,
 };

@@ -176,7 +176,7 @@ static uint32_t met(const struct group *view, uint16_t most, uint64_t round, int
     static struct plan plan;
     uint16_t numbers[2] = {most, 0};
     uint32_t bits = 0;
-    CHECK(strategy_plan(&strategy_hierarchical, numbers, view->members, view->n, view->members[i].node_id, round, &plan));
+    CHECK(strategy_plan(&strategy_hierarchical, numbers, NULL, view->members, view->n, view->members[i].node_id, round, &plan));
     for (int k = 0; k < plan.group.n; k++)
         bits |= 1u << group_rank(view, plan.group.members[k].node_id);
     return bits;
@@ -211,7 +211,7 @@ static void many_sites_are_cut_evenly(void)
     for (int i = 0; i < 64; i++)
         view.members[i].site = 1 + (uint64_t)(i % 40);
     for (int i = 0; i < 64; i++) {
-        CHECK(strategy_plan(&strategy_hierarchical, (uint16_t[]){1, 0}, view.members, 64, view.members[i].node_id, 2, &plan));
+        CHECK(strategy_plan(&strategy_hierarchical, (uint16_t[]){1, 0}, NULL, view.members, 64, view.members[i].node_id, 2, &plan));
         CHECK_EQ(plan.group.n, 2);
     }
 }
@@ -227,7 +227,7 @@ static void clients_lead_no_group(void)
         CHECK_EQ(__builtin_popcount(met(&view, 3, round, 1) | met(&view, 3, round, 3) | met(&view, 3, round, 5) | met(&view, 3, round, 7)), 4);
     view.members[0].contributes = view.members[0].uplink = 0;
     for (uint64_t round = 1; round < 40; round++) {
-        CHECK(strategy_plan(&strategy_ring, (uint16_t[]){0, 0}, view.members, 9, view.members[0].node_id, round, &plan));
+        CHECK(strategy_plan(&strategy_ring, (uint16_t[]){0, 0}, NULL, view.members, 9, view.members[0].node_id, round, &plan));
         CHECK_EQ(plan.group.n, 2);
         CHECK(plan.group.members[1].uplink != UPLINK_CLIENT);
     }
