@@ -20,7 +20,7 @@ static struct known {
 /* Only programs of Sleet, from this program's own folder. */
 static bool program_path(const char *name, char out[RECIPE_PATH_MAX])
 {
-    static const char *const programs[] = {"sleet-train", "sleet-sim", "sleet-bench", "lab"};
+    static const char *const programs[] = {"sleet-train", "sleet-sim", "sleet-bench", "lab", "simtest", "unit"};
     char self[RECIPE_PATH_MAX / 2];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     char *slash = n > 0 ? memrchr(self, '/', (size_t)n) : NULL;
@@ -28,9 +28,12 @@ static bool program_path(const char *name, char out[RECIPE_PATH_MAX])
         if (strcmp(programs[i], name) == 0) {
             *slash = '\0';
             snprintf(out, RECIPE_PATH_MAX, "%s/%s", self, name);
-            return true;
+            if (access(out, X_OK) == 0)
+                return true;
+            lab_say("there is no program %s: make %s", out, name);
+            return false;
         }
-    lab_say("a recipe runs sleet-train, sleet-sim, sleet-bench or lab, not %s", name);
+    lab_say("a recipe runs sleet-train, sleet-sim, sleet-bench, lab, simtest or unit, not %s", name);
     return false;
 }
 
@@ -152,7 +155,8 @@ static const char *run_named(const struct recipe_experiment *e, const char *figu
     return "";
 }
 
-double figure_of(const struct recipe_experiment *e, const char *figure, const char *folder)
+/* `loud`: it is said why there is none. */
+static double mean_figure(const struct recipe_experiment *e, const char *figure, const char *folder, bool loud)
 {
     const char *key, *line = run_named(e, figure, &key);
     char words[LINE_RUN_MAX];
@@ -163,12 +167,22 @@ double figure_of(const struct recipe_experiment *e, const char *figure, const ch
         if (!k)
             return NAN;
         double v = strcmp(key, "exit") == 0 ? k->status : figure_in(k->output, key);
-        if (isnan(v))
+        if (isnan(v) && loud)
             lab_say("%s has no figure %s; exit status %d, it printed:\n%.600s", words, key,
                     k->status, k->output ? k->output : "");
         sum += v;
     }
     return sum / e->seeds;
+}
+
+double figure_of(const struct recipe_experiment *e, const char *figure, const char *folder)
+{
+    return mean_figure(e, figure, folder, true);
+}
+
+double figure_if_any(const struct recipe_experiment *e, const char *figure, const char *folder)
+{
+    return mean_figure(e, figure, folder, false);
 }
 
 void figures_forget(void)

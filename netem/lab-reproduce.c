@@ -2,15 +2,14 @@
 #include "lab-reproduce.h"
 #include <errno.h>
 #include <glob.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct report {
     const char *keep;
-    FILE *tables, *summary; /* NULL: none are wanted */
-    char *tables_text, *summary_text;
-    size_t tables_size, summary_size;
+    FILE *tables, *summary, *matrix; /* NULL: none are wanted */
+    char *tables_text, *summary_text, *matrix_text;
+    size_t tables_size, summary_size, matrix_size;
     unsigned held, missed;
 };
 
@@ -21,33 +20,9 @@ static const char preface[] = "# Papers, reproduced\n\n"
                               "recipe says what is trained (`sleet-train --recipe NAME`), what its "
                               "paper claims, what is different here, which runs\n"
                               "show it, and the bar for each of their figures. Bars are ours: from "
-                              "the paper's algorithm, simulated apart from Sleet.\n\n"
+                              "the paper's algorithm, simulated apart from Sleet.\n"
+                              "Where one is missed, the recipe says why.\n\n"
                               "| recipe | bars held | |\n|---|---|---|\n";
-
-struct result {
-    double left, right; /* figures */
-    bool held;
-};
-
-/* ---- figures as text ---------------------------------------------------------------- */
-
-static void number_text(double v, char out[32])
-{
-    if (isnan(v))
-        snprintf(out, 32, "none");
-    else if (v == floor(v) && fabs(v) < 1e15)
-        snprintf(out, 32, "%.0f", v);
-    else
-        snprintf(out, 32, "%.4g", v);
-}
-
-static void measured_text(const struct recipe_bar *b, const struct result *r, char out[96])
-{
-    char left[32], right[32];
-    number_text(r->left, left);
-    number_text(r->right, right);
-    snprintf(out, 96, b->right[0] ? "%s, beside %s" : "%s", left, right);
-}
 
 /* ---- tables ------------------------------------------------------------------------- */
 
@@ -60,39 +35,39 @@ static void table_begin(const struct report *r, const struct recipe *p)
                 p->name, p->paper, p->claim, p->differs);
 }
 
-static void table_row(const struct report *r, const struct recipe_experiment *e,
-                      const struct recipe_bar *b, const char *measured, bool held)
+static void table_row(const struct report *r, const struct judged *j)
 {
     if (r->tables)
-        fprintf(r->tables, "| %s | %s | %s | %s |\n", e->name, b->text, measured,
-                held ? "pass" : "**fail**");
+        fprintf(r->tables, "| %s | %s | %s | %s%s%s |\n", j->experiment->name, j->bar->text, j->measured,
+                j->held ? "pass" : "**fail**", !j->held && *j->bar->why ? ": " : "", j->held ? "" : j->bar->why);
 }
 
 static void table_end(const struct report *r, const struct recipe *p)
 {
-    for (unsigned i = 0; r->tables && i < p->experiments; i++)
+    if (!r->tables)
+        return;
+    for (unsigned i = 0; i < p->experiments; i++)
         for (unsigned k = 0; k < p->experiment[i].runs; k++) {
             const struct recipe_pair *run = &p->experiment[i].run[k];
             fprintf(r->tables, "%s    %s%s%s\n", i + k ? "" : "\n", run->value,
                     *run->key ? "    # " : "", run->key);
         }
+    for (unsigned i = 0; i < p->experiments; i++)
+        plot_write(r->tables, &p->experiment[i], r->keep);
 }
 
 /* ---- experiments --------------------------------------------------------------------- */
 
-static void judge(struct report *r, const struct recipe_experiment *e, const struct recipe_bar *b)
+static void judge(void *arg, const struct judged *j)
 {
-    char measured[96];
-    struct result v = {.left = figure_of(e, b->left, r->keep), .right = NAN};
-    if (b->right[0])
-        v.right = figure_of(e, b->right, r->keep);
-    v.held = bar_holds(b, v.left, b->right[0] ? v.right : 0);
-    measured_text(b, &v, measured);
-    printf("  %-28s %-44s %-24s %s\n", e->name, b->text, measured, v.held ? "pass" : "FAIL");
+    struct report *r = arg;
+    printf("  %-28s %-44s %-24s %s\n", j->experiment->name, j->bar->text, j->measured, j->held ? "pass" : "FAIL");
+    if (!j->held && *j->bar->why)
+        printf("    %s\n", j->bar->why);
     fflush(stdout);
-    table_row(r, e, b, measured, v.held);
-    r->held += v.held;
-    r->missed += !v.held;
+    table_row(r, j);
+    r->held += j->held;
+    r->missed += !j->held;
 }
 
 static bool reproduce(struct report *r, const char *name)
@@ -106,8 +81,8 @@ static bool reproduce(struct report *r, const char *name)
         puts("  no experiment");
     table_begin(r, &p);
     for (unsigned i = 0; i < p.experiments; i++)
-        for (unsigned k = 0; k < p.experiment[i].bars; k++)
-            judge(r, &p.experiment[i], &p.experiment[i].bar[k]);
+        if (!experiment_judge(&p.experiment[i], r->keep, judge, r))
+            return false;
     table_end(r, &p);
     if (r->summary)
         fprintf(r->summary, "| [%s](#%s) | %u of %u | %s |\n", p.name, p.name, r->held - held,
@@ -128,7 +103,8 @@ static bool reproduce_all(struct report *r)
     for (size_t i = 0; i < found.gl_pathc && ok; i++)
         ok = reproduce(r, found.gl_pathv[i]);
     globfree(&found);
-    return ok;
+    unsigned held = 0, missed = 0; /* rows, of bars that were counted */
+    return ok && (!r->matrix || matrix_judge(NULL, r->keep, r->matrix, &held, &missed));
 }
 
 static bool write_page(struct report *r, const char *path)
@@ -138,7 +114,7 @@ static bool write_page(struct report *r, const char *path)
         lab_say("cannot write %s: %s", path, strerror(errno));
         return false;
     }
-    fprintf(to, "%s%s%s", preface, r->summary_text, r->tables_text);
+    fprintf(to, "%s%s%s%s", preface, r->summary_text, r->matrix_text, r->tables_text);
     return fclose(to) == 0;
 }
 
@@ -149,7 +125,8 @@ int lab_reproduce(int count, char **names, const struct lab_options *o)
     if (o->markdown) {
         r.tables = open_memstream(&r.tables_text, &r.tables_size);
         r.summary = open_memstream(&r.summary_text, &r.summary_size);
-        if (!r.tables || !r.summary)
+        r.matrix = open_memstream(&r.matrix_text, &r.matrix_size);
+        if (!r.tables || !r.summary || !r.matrix)
             abort();
     }
     for (int i = 0; i < count && ok; i++)
@@ -158,9 +135,11 @@ int lab_reproduce(int count, char **names, const struct lab_options *o)
     if (o->markdown) {
         fclose(r.tables);
         fclose(r.summary);
+        fclose(r.matrix);
         ok = ok && write_page(&r, o->markdown);
         free(r.tables_text);
         free(r.summary_text);
+        free(r.matrix_text);
     }
     if (!ok)
         return LAB_USAGE;

@@ -20,6 +20,7 @@ static const char usage_text[] =
     "       lab list               the scenarios that come with the sources\n"
     "       lab shell SCENARIO     a prompt among its nodes and links, daemons running\n"
     "       lab reproduce RECIPE... run the experiments of recipes: target and measured\n"
+    "       lab matrix [FILE]      what all recipes together have to show, a claim a line\n"
     "       lab reap               remove what a killed lab has left\n\n"
     "SCENARIO is a name from the list, all, or the path of an INI file; so is RECIPE, of recipes/.\n"
     "  --backend B   auto    kernel, else uml (the default)\n"
@@ -28,7 +29,7 @@ static const char usage_text[] =
     "                loss    loss and rate by nftables and tbf, no delay; needs root\n"
     "  --json FILE   append one object a scenario\n"
     "  --markdown F  reproduce: write tables into the file\n"
-    "  --keep DIR    logs and the trainers' lines into this folder, one a scenario; reproduce:\n"
+    "  --keep DIR    logs and the trainers' lines into this folder, one a scenario; reproduce, matrix:\n"
     "                what runs printed; those that are there are not run again\n"
     "  --wait S      wait so long for another lab to end (0)\n"
     "Exit: 0 all held, 1 something failed, 2 usage, 3 no such backend here, 4 another lab runs\n";
@@ -221,17 +222,19 @@ static int reap(const struct lab_options *o)
 static int command(const char *name, int count, char **names, const struct lab_options *o)
 {
     static struct list l;
-    bool shell = strcmp(name, "shell") == 0, reproduces = strcmp(name, "reproduce") == 0;
+    bool shell = strcmp(name, "shell") == 0, reproduces = strcmp(name, "reproduce") == 0, matrix = strcmp(name, "matrix") == 0;
     if (!reproduces && o->markdown)
         return usage("--markdown is for reproduce", "");
-    if (reproduces && (o->json || o->wait_s > 0 || strcmp(o->backend, "auto") != 0))
-        return usage("--backend, --json and --wait are for scenarios, of which reproduce plays none", "");
+    if ((reproduces || matrix) && (o->json || o->wait_s > 0 || strcmp(o->backend, "auto") != 0))
+        return usage("--backend, --json and --wait are for scenarios, of which this plays none: ", name);
     if (strcmp(name, "list") == 0 && count == 0)
         return list_scenarios();
     if (strcmp(name, "reap") == 0 && count == 0)
         return reap(o);
     if (reproduces && count > 0)
         return lab_reproduce(count, names, o);
+    if (matrix && count <= 1)
+        return lab_matrix(count ? names[0] : NULL, o);
     if (!shell && strcmp(name, "run") != 0 && !reproduces)
         return usage("unknown command or too many arguments: ", name);
     if (count == 0 || (shell && count > 1))

@@ -40,6 +40,17 @@ faults_case() {
     ok "faults: an experiment whose bar holds" says 0 "1 bars held, 0 missed" reproduce "$work/good.ini"
     ok "faults: one whose bar does not" says 1 "FAIL" reproduce "$work/missed.ini"
     ok "faults: one that would run something else" says 1 "not rm" reproduce "$work/other.ini"
+    echo 'why = one is not none' >>"$work/missed.ini"
+    ok "faults: a reason is told" says 1 "one is not none" reproduce "$work/missed.ini"
+    printf '%s\n' '[recipe]' 'paper = A' 'claim = B' 'differs = C' '[reproduce right]' "of = $work/good.ini" \
+        '[reproduce both]' "of = $work/good.ini: one" "of = $work/missed.ini" >"$work/rows.ini"
+    ok "faults: a row of a matrix fails with one of its bars" says 1 "^FAIL  both  *1 of   2  consensus_1 >= 1e-12: .*(one is not none)$" \
+        matrix "$work/rows.ini"
+    ok "faults: the other does not, and there is no color in a file" grep -q "^pass  right  *1 of   1  consensus_1 <= 1e-12: 0$" "$work/lab.out"
+    ok "faults: a matrix in colors on a terminal" eval \
+        'script -qec "$lab matrix $work/rows.ini" /dev/null </dev/null | grep -q "^.\[32mpass  right .*.\[0m"'
+    sed -i 's/: one/: two/' "$work/rows.ini"
+    ok "faults: an experiment that is not there" says 2 "good.ini has no experiment two" matrix "$work/rows.ini"
     ok "faults: unknown recipe" says 2 "there is no recipe none" reproduce none
     ok "faults: list names the scenarios" says 0 "^freeze-one " list
 }
