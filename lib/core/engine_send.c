@@ -152,7 +152,8 @@ static bool fill_burst(engine *e, engine_burst *b, struct set *s, struct round *
         room = pacer_room(&e->pacer);
     b->to = m->addr;
     r->quiet_until = (sleet_time){0};
-    while (b->count < ENGINE_BURST_MAX &&
+    bool ahead = round_goes_ahead(r, rank); /* then others may have to follow before the rest */
+    while (b->count < ENGINE_BURST_MAX && ahead == round_goes_ahead(r, rank) &&
            b->len + ENGINE_DATAGRAM_MAX <= room + ENGINE_DATAGRAM_MAX / 2) {
         size_t n =
             round_fill(s, r, env, rank, b->data + b->len + BODY_AT, m->tx_counter + 1, e->now);
@@ -165,6 +166,25 @@ static bool fill_burst(engine *e, engine_burst *b, struct set *s, struct round *
     return b->count > 0;
 }
 
+/* The member, of those that data of the round may go to now, whose turn it is: commits go to their backups first. */
+static uint32_t next_rank(engine *e, struct round *r)
+{
+    uint32_t first = r->group.n, n = r->group.n;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t rank = (e->turn + i + (uint32_t)r->self + 1) % n;
+        if (time_before(e->now, data_at(e, r, rank)))
+            continue;
+        first = first < n ? first : i;
+        if (!round_goes_ahead(r, rank))
+            continue;
+        first = i;
+        break;
+    }
+    uint32_t rank = (e->turn + first + (uint32_t)r->self + 1) % n;
+    e->turn += first + 1;
+    return rank;
+}
+
 static size_t fill_data(engine *e, engine_burst *b, const struct env *env)
 {
     struct set *s = NULL;
@@ -173,20 +193,14 @@ static size_t fill_data(engine *e, engine_burst *b, const struct env *env)
     if (!pacer_ready(&e->pacer, e->now))
         return 0;
     while ((r = oldest(e, env, &s, &next))) {
-        for (uint32_t i = 0; i < r->group.n; i++) {
-            uint32_t rank = (e->turn + i + (uint32_t)r->self + 1) % r->group.n;
-            if (time_before(e->now, data_at(e, r, rank)))
-                continue;
-            bool sent = fill_burst(e, b, s, r, rank, env);
-            e->turn += i + 1;
-            if (!sent)
-                break; /* nothing to show for it (non-finite values); look again */
-            struct member *m = &e->members[r->group.members[rank].slot];
-            pacer_spend(&e->pacer, b->len);
-            flow_sent(&m->flow, &m->rtt, b->count, b->len, e->now);
-            member_timer(e, m); /* an answer is owed */
-            return b->count;
-        }
+        uint32_t rank = next_rank(e, r);
+        if (!fill_burst(e, b, s, r, rank, env))
+            continue; /* nothing to show for it (non-finite values); look again */
+        struct member *m = &e->members[r->group.members[rank].slot];
+        pacer_spend(&e->pacer, b->len);
+        flow_sent(&m->flow, &m->rtt, b->count, b->len, e->now);
+        member_timer(e, m); /* an answer is owed */
+        return b->count;
     }
     return 0;
 }

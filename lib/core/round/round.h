@@ -409,6 +409,8 @@ sleet_time feedback_deadline(const struct set *, struct round *, const struct en
 size_t round_fill(struct set *, struct round *, const struct env *, uint32_t rank, uint8_t *out,
                   uint64_t counter, sleet_time now);
 bool round_has_data(const struct round *, uint32_t rank);
+/* Are there commits that the member is the backup of? */
+bool round_goes_ahead(struct round *, uint32_t rank);
 /* How the node's contribution to a fragment is encoded in this round, each time that it is. */
 struct codec_args scatter_args(const struct round *, uint32_t fragment);
 

@@ -96,12 +96,40 @@ static size_t fill_gather(struct set *s, struct round *r, uint32_t rank, uint32_
     return finish(&p, &s->layout, r, rank, &d, out, counter);
 }
 
+static bool is_backup(const struct round *r, const struct lane *l, uint32_t number)
+{
+    return number < r->lane[r->self].share &&
+           r->backup.of_run[owner_fragment(r, number) / RUN_FRAGMENTS] == l - r->lane;
+}
+
+/* The next commit for the member, NOT_DUE: none; *pos: where it is taken.  Those that it is the backup of go
+ * first: where the owner dies on the way the backups have more than anybody else. */
+static uint32_t peek_commit(const struct round *r, struct lane *l, uint32_t **pos)
+{
+    const struct owner_side *o = &r->own;
+    while (l->ahead_pos < o->commits && !is_backup(r, l, o->order[l->ahead_pos]))
+        l->ahead_pos++;
+    while (l->ahead_pos >= o->commits && l->gather_pos < o->commits && is_backup(r, l, o->order[l->gather_pos]))
+        l->gather_pos++;
+    *pos = l->ahead_pos < o->commits ? &l->ahead_pos : &l->gather_pos;
+    return **pos < o->commits ? o->order[**pos] : NOT_DUE;
+}
+
+bool round_goes_ahead(struct round *r, uint32_t rank)
+{
+    struct lane *l = &r->lane[rank];
+    uint32_t *pos;
+    return !r->edges && !l->past && l->gather_pos < r->own.commits && peek_commit(r, l, &pos) != NOT_DUE &&
+           pos == &l->ahead_pos;
+}
+
 /* The next commit in order. */
 static bool next_commit(struct round *r, struct lane *l, uint32_t number)
 {
-    if (l->gather_pos >= r->own.commits || r->own.order[l->gather_pos] != number)
+    uint32_t *pos;
+    if (peek_commit(r, l, &pos) != number)
         return false;
-    l->gather_pos++;
+    ++*pos;
     return true;
 }
 
@@ -288,10 +316,14 @@ size_t round_fill(struct set *s, struct round *r, const struct env *e, uint32_t 
         return parity_fill(s, r, e, rank, PARITY_GATHER, out, counter, now);
     if (l->gather_pos < r->own.commits) {
         parity_decide(r, e, rank, PARITY_GATHER, now);
-        uint32_t number = r->own.order[l->gather_pos++];
-        size_t len = fill_gather(s, r, rank, number, PHASE_GATHER, next_commit, out, counter, now);
-        l->summary_due |= gather_sent(r, e, rank);
-        return len;
+        uint32_t *pos, number = peek_commit(r, l, &pos);
+        if (number != NOT_DUE) {
+            ++*pos;
+            size_t len = fill_gather(s, r, rank, number, PHASE_GATHER, next_commit, out, counter, now);
+            peek_commit(r, l, &pos); /* the rest may all have gone ahead */
+            l->summary_due |= gather_sent(r, e, rank);
+            return len;
+        }
     }
     size_t len = next_repair(s, r, e, rank, out, counter, now);
     if (len || !scatter_open(r))

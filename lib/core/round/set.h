@@ -58,7 +58,8 @@ struct lane {
     uint32_t start, share; /* its owned fragments: frag[start .. start+share) */
     double keep; /* share of a fragment's elements that goes to it, sparse codecs */
     uint32_t scatter_pos, scatter_repair_pos, scatter_repairs;
-    uint32_t gather_pos;    /* commits sent so far, an index into order[] */
+    uint32_t gather_pos;    /* commits sent so far, an index into order[], */
+    uint32_t ahead_pos;     /* and of those that the member is the backup of, which go first */
     uint32_t *sent_at;      /* low half of the packet counter, per owned number */
     uint64_t *repair;       /* owned numbers asked for again */
     uint32_t repairs, repair_pos;
