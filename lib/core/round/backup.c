@@ -208,8 +208,10 @@ static size_t ask(const struct set *s, struct round *r, const struct env *e, uin
     if (!b->turn) {
         b->heirs = 0;
         holes(s, r, owner, -1, &first, bits, &b->heirs);
-        if (!b->begun || b->told != b->healed)
+        if (!b->begun || b->told != b->healed) {
             b->news_at = now;
+            b->gap = 0;
+        }
         b->told = b->healed;
         b->begun = true;
     }
@@ -229,9 +231,11 @@ static size_t ask(const struct set *s, struct round *r, const struct env *e, uin
         b->asked |= BIT(rank);
         return wire_summary_encode(out, cap, &w);
     }
-    sleet_duration gap = feedback_settle(&e->members[r->group.members[owner].slot]);
+    sleet_duration least = feedback_settle(&e->members[r->group.members[owner].slot]);
+    b->gap = 2 * b->gap > least ? 2 * b->gap : least;
+    b->gap = b->gap < ASK_GAP ? b->gap : ASK_GAP;
     b->turn = 0;
-    b->ask_at = time_add(now, gap < ASK_GAP ? gap : ASK_GAP);
+    b->ask_at = time_add(now, b->gap);
     return 0;
 }
 

@@ -35,7 +35,8 @@ struct backup_lane {
     uint64_t heirs, asked, spent; /* ranks: backups of what lacks, asked once, those that have no more of it */
     bool begun;                   /* heirs is known */
     uint8_t turn;                 /* next of them to be asked */
-    sleet_time ask_at;            /* when to go through them again */
+    sleet_time ask_at;            /* when to go through them again, */
+    sleet_duration gap;           /* after so long: longer each time that nothing has come */
     sleet_time news_at;           /* when they were first asked, or commits were seen to have come */
     uint32_t healed, told;        /* commits that came from them, of them seen then */
     uint64_t *give;               /* slots asked for */
