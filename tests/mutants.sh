@@ -67,6 +67,9 @@ names=(
     "one of two neighbours takes what the other does not"
     "a node passes the rounds in which a neighbour waits for it"
     "any list of edges is the one that is meant"
+    "what an owner that is gone has committed goes with it"
+    "a backup is believed though nobody asked it"
+    "backups are not sent results first"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -159,6 +162,9 @@ fault() { # NUMBER
     43) plant lib/core/round/edge_parts.h '    return !edge_two_way(g, rank) || ' '    return g->segments > 0 || ' ;;
     44) plant lib/core/round/start.c '    number = waited_for(s, e, number);' '    number = waited_for(s, e, number) ? number : 0;' ;;
     45) plant lib/core/strategy/edge_list.c 'return memcmp(k->numbers, l->digest' 'return k->numbers[0] || memcmp(k->numbers, l->digest' ;;
+    46) plant lib/core/round/backup.c '    b->slot_of[f] = ++b->n;' '    b->slot_of[f] = b->n + 1;' ;;
+    47) plant lib/core/round/backup.c '        !(r->lane[owner].backup.asked >> rank & 1))' '        r->lane[owner].backup.asked >> rank > 64)' ;;
+    48) plant lib/core/round/send.c 'return number < r->lane[r->self].share &&' 'return number >= NOT_DUE &&' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }

@@ -270,6 +270,7 @@ static engine *node_engine(sim *s, uint32_t node)
                             .budget_max = c->budget_max,
                             .budget_first = c->budget_first,
                             .join_wait = c->join_wait,
+                            .keep_bytes = c->keep_bytes,
                             .repair_off = c->repair_off,
                             .backup_off = c->backup_off,
                             .edges_one_sided = c->edges_one_sided,

@@ -30,6 +30,7 @@ struct sim_config {
     struct sim_link link;  /* of every directed pair at first */
     uint64_t rate_bps;     /* of every engine; 0: its default */
     const struct sim_node *each; /* one a node; NULL: nothing is different; borrowed */
+    uint64_t keep_bytes;   /* as in engine_config */
     bool repair_off, repair_late, parity_off, backup_off, edges_one_sided; /* as in engine_config */
     bool part_continue, go_on_isolated; /* on_partition = continue, as in engine_config */
     uint32_t merge_rounds;              /* likewise */

@@ -19,10 +19,9 @@ struct play {
     sleet_rng rng;
     struct group group;
     uint8_t owner[FRAGMENTS / 8], backup[FRAGMENTS / 8];
-    bool cut, dies; /* its results reach backups only; it is killed once they have */
-    bool forges;    /* a member that is nobody's backup there answers in the backup's place */
-    uint32_t forged;
-    bool over[NODES]; /* no trainer */
+    bool dying, killed;   /* the round in which the victim dies, `after` its first result has left */
+    bool cut, freezes;    /* its results reach backups only; it lives, but does nothing */
+    sleet_duration after;
     uint32_t behind;
 };
 
@@ -33,8 +32,11 @@ static uint32_t run_of(const struct wire_data *d)
 
 static void kill_it(sim *s, void *arg)
 {
-    (void)arg;
-    sim_kill(s, VICTIM);
+    const struct play *p = arg;
+    if (p->freezes)
+        sim_freeze(s, VICTIM, true);
+    else
+        sim_kill(s, VICTIM);
 }
 
 static void on_the_way(sim *s, const struct sim_datagram *d, void *arg)
@@ -42,24 +44,25 @@ static void on_the_way(sim *s, const struct sim_datagram *d, void *arg)
     static struct opened o;
     struct play *p = arg;
     struct wire_data w;
-    bool data = p->cut && d->from == VICTIM && forge_open(d, &o) && o.head.type == WIRE_DATA &&
+    bool data = p->dying && d->from == VICTIM && forge_open(d, &o) && o.head.type == WIRE_DATA &&
                 wire_data_decode(&w, o.body, o.len) == SLEET_OK;
     if (data && (w.phase == PHASE_GATHER || w.phase == PHASE_REPAIR)) {
-        if (p->dies)
-            sim_at(s, time_add(sim_now(s), MS(60)), kill_it, NULL);
-        p->dies = false;
-        if (p->backup[run_of(&w)] != d->to)
+        if (!p->killed)
+            sim_at(s, time_add(sim_now(s), p->after), kill_it, p);
+        p->killed = true;
+        if (p->cut && p->backup[run_of(&w)] != d->to)
             return;
     }
     sim_relay(s, d, 0);
 }
 
-static struct play *begin(sleet_payload payload, sleet_update update, bool backup, double loss)
+static struct play *begin(sleet_update update, bool backup, uint64_t keep_bytes)
 {
     struct sim_config config = {.nodes = NODES,
                                 .seed = test_seed(),
-                                .kind = {.payload = payload, .update = update},
-                                .link = {.delay = US(200), .loss = loss},
+                                .kind = {.payload = SLEET_GRADIENT, .update = update},
+                                .link = CLEAN_LINK,
+                                .keep_bytes = keep_bytes,
                                 .backup_off = !backup};
     struct play *p = calloc(1, sizeof *p);
     if (p)
@@ -69,6 +72,8 @@ static struct play *begin(sleet_payload payload, sleet_update update, bool backu
         return NULL;
     }
     p->rng.state = config.seed;
+    p->cut = true;
+    p->after = MS(60);
     p->group.n = NODES;
     for (uint32_t i = 0; i < NODES; i++)
         p->group.members[i] = (struct group_member){.node_id = i + 1, .contributes = 1};
@@ -85,7 +90,7 @@ static void step(struct play *p, const sleet_round_options *o)
     CHECK(cluster_round(p->c, o));
     for (uint32_t i = 0; i < NODES; i++) {
         const struct cluster_report *r = cluster_report(p->c, i);
-        if (!r->reported || r->error || !sim_engine(cluster_sim(p->c), i))
+        if (!r->reported || r->error || (i == VICTIM && p->killed))
             continue;
         p->behind += (r->report.flags & SLEET_BEHIND) != 0;
         for (uint32_t k = 0; k < ALL; k++)
@@ -101,9 +106,9 @@ static void die(struct play *p, const sleet_round_options *o)
     uint64_t round = cluster_report(p->c, 0)->report.round + 1;
     owners_assign(&p->group, round, FRAGMENTS / 8, p->owner);
     backups_assign(&p->group, round, FRAGMENTS / 8, p->owner, p->backup);
-    p->cut = p->dies = true;
+    p->dying = true;
     step(p, o);
-    CHECK(!sim_engine(cluster_sim(p->c), VICTIM));
+    CHECK(p->killed);
 }
 
 static double distance(const struct play *p)
@@ -139,26 +144,30 @@ static void end(struct play *p)
     free(p);
 }
 
-/* In the round: it closes with all that the owner has committed, long before its deadline. */
-static void a_dead_owner_is_stood_in_for(void)
+/* In the round: it closes with all that the owner has committed, long before its deadline, and before the owner is
+ * taken for dead. */
+static void an_owner_that_is_gone_is_stood_in_for(void)
 {
-    struct play *p = begin(SLEET_GRADIENT, SLEET_LINEAR, true, 0);
-    REQUIRE(p);
-    die(p, NULL);
-    CHECK(distance(p) == 0);
-    for (uint32_t i = 0; i < NODES; i++)
-        if (i != VICTIM)
-            CHECK(cluster_report(p->c, i)->report.coverage == 1.0 &&
-                  cluster_report(p->c, i)->report.elapsed_ns < MS(500));
-    CHECK(survivors(p).healed > 0);
-    step(p, NULL);
-    CHECK(distance(p) == 0);
-    end(p);
+    for (int freezes = 0; freezes < 2; freezes++) {
+        struct play *p = begin(SLEET_LINEAR, true, 0);
+        REQUIRE(p);
+        p->freezes = freezes;
+        die(p, NULL);
+        CHECK(distance(p) == 0);
+        for (uint32_t i = 0; i < NODES; i++)
+            if (i != VICTIM)
+                CHECK(cluster_report(p->c, i)->report.coverage == 1.0 &&
+                      cluster_report(p->c, i)->report.elapsed_ns < MS(500));
+        CHECK(survivors(p).healed > 0);
+        step(p, NULL);
+        CHECK(distance(p) == 0);
+        end(p);
+    }
 }
 
 static void without_backups_replicas_differ(void)
 {
-    struct play *p = begin(SLEET_GRADIENT, SLEET_LINEAR, false, 0);
+    struct play *p = begin(SLEET_LINEAR, false, 0);
     REQUIRE(p);
     die(p, NULL);
     for (int i = 0; i < 6; i++)
@@ -168,30 +177,34 @@ static void without_backups_replicas_differ(void)
     end(p);
 }
 
-/* The round has closed at its deadline: what comes goes into the next. */
+/* The round has closed at its deadline: what comes goes into the next.  Past commits take no more than keep_bytes. */
 static void late_commits_come_from_backups(void)
 {
-    struct play *p = begin(SLEET_GRADIENT, SLEET_LINEAR, true, 0);
-    const sleet_round_options brief = {.deadline_ns = MS(100)};
-    uint64_t corrected = 0;
-    REQUIRE(p);
-    die(p, &brief);
-    CHECK(distance(p) > 0.01);
-    for (int i = 0; i < 4; i++) {
-        cluster_idle(p->c, MS(100));
-        step(p, NULL);
-        corrected += cluster_report(p->c, 0)->report.fragments_corrected;
+    const sleet_round_options brief = {.deadline_ns = MS(100)}, briefer = {.deadline_ns = MS(10)};
+    for (int keeps = 0; keeps < 2; keeps++) {
+        struct play *p = begin(SLEET_LINEAR, true, keeps ? 0 : 1);
+        uint64_t corrected = 0;
+        REQUIRE(p);
+        die(p, &brief);
+        CHECK(distance(p) > 0.01);
+        for (int i = 0; i < 5; i++) {
+            step(p, i < 2 ? &briefer : NULL);
+            cluster_idle(p->c, i < 2 ? 0 : MS(100));
+            corrected += cluster_report(p->c, 0)->report.fragments_corrected;
+        }
+        if (keeps)
+            CHECK(distance(p) < 1e-6 && corrected > 0 && survivors(p).healed > 0);
+        else
+            CHECK(distance(p) > 0.01 && survivors(p).healed == 0);
+        end(p);
     }
-    CHECK(distance(p) < 1e-6);
-    CHECK(corrected > 0 && survivors(p).healed > 0);
-    end(p);
 }
 
 /* A step that is not linear: with the backups nobody misses it. */
 static void nobody_is_behind(void)
 {
     for (int backup = 0; backup < 2; backup++) {
-        struct play *p = begin(SLEET_GRADIENT, SLEET_NONLINEAR, backup, 0);
+        struct play *p = begin(SLEET_NONLINEAR, backup, 0);
         REQUIRE(p);
         die(p, NULL);
         CHECK(backup ? p->behind == 0 : p->behind > 0);
@@ -199,10 +212,31 @@ static void nobody_is_behind(void)
     }
 }
 
+/* Whenever it dies: what it has sent to anybody it has sent to the backup before. */
+static void at_any_moment(void)
+{
+    uint64_t healed = 0;
+    for (int k = 0; k < 6; k++) {
+        struct play *p = begin(SLEET_LINEAR, true, 0);
+        REQUIRE(p);
+        p->cut = false;
+        p->after = MS(4 * k + 1);
+        die(p, NULL);
+        cluster_idle(p->c, MS(100));
+        step(p, NULL);
+        CHECK(distance(p) < 1e-6);
+        healed += survivors(p).healed;
+        end(p);
+    }
+    CHECK(healed > 0);
+}
+
 TEST_SUITE(backup) = {
-    TEST(a_dead_owner_is_stood_in_for),
+
+    TEST(an_owner_that_is_gone_is_stood_in_for),
     TEST(without_backups_replicas_differ),
     TEST(late_commits_come_from_backups),
     TEST(nobody_is_behind),
+    TEST(at_any_moment),
     TEST_END,
 };

@@ -25,6 +25,7 @@ static uint64_t usurped(cluster *c, uint32_t node)
 
 struct usurper {
     struct group group;
+    uint8_t phase; /* as the owner, or as its backup */
     uint32_t n;
 };
 
@@ -52,7 +53,7 @@ static void usurp(sim *s, const struct sim_datagram *d, void *arg)
         float big[WIRE_ELEMENTS];
         for (uint32_t i = 0; i < WIRE_ELEMENTS; i++)
             big[i] = 1e6f;
-        w.phase = PHASE_GATHER;
+        w.phase = u->phase;
         w.fragment = of_others(u, w.round);
         w.mask = (1u << u->group.n) - 1;
         w.weight = 1e9f;
@@ -65,11 +66,10 @@ static void usurp(sim *s, const struct sim_datagram *d, void *arg)
     sim_relay(s, &lie, 0);
 }
 
-/* Only the owner's word is taken, though its results come later and weigh less. */
-static void results_come_from_their_owner(void)
+static void only_the_owner_is_believed(uint8_t phase)
 {
     sleet_rng rng = {test_seed()};
-    struct usurper u = {.group.n = 4};
+    struct usurper u = {.group.n = 4, .phase = phase};
     for (uint32_t i = 0; i < 4; i++)
         u.group.members[i] = (struct group_member){.node_id = i + 1, .contributes = 1};
     cluster *c = cluster_with_a_liar(4, 0);
@@ -87,6 +87,18 @@ static void results_come_from_their_owner(void)
     CHECK(usurped(c, VICTIM) > u.n / 2);
     CHECK_EQ(usurped(c, 1), 0);
     cluster_free(c);
+}
+
+/* Only the owner's word is taken, though its results come later and weigh less. */
+static void results_come_from_their_owner(void)
+{
+    only_the_owner_is_believed(PHASE_GATHER);
+}
+
+/* While it is there, not that of its backup either. */
+static void nobody_stands_in_unasked(void)
+{
+    only_the_owner_is_believed(PHASE_BACKUP);
 }
 
 /* ---- values that lie far off the others' ------------------------------------ */
@@ -387,6 +399,7 @@ static void a_false_witness_names_itself(void)
 
 TEST_SUITE(liars) = {
     TEST(results_come_from_their_owner),
+    TEST(nobody_stands_in_unasked),
     TEST(a_thousandfold_model_is_cut_down),
     TEST(a_flipped_sign_is_cut_down),
     TEST(honest_nodes_are_left_alone),

@@ -443,15 +443,36 @@ static void a_lost_member_moves_only_its_runs(void)
     CHECK(kept);
 }
 
+static void a_backup_owns_what_its_owner_leaves(void)
+{
+    static uint8_t owner[RUNS], backup[RUNS], after[RUNS];
+    struct group g;
+    bool next = true;
+    fill(&g, 8, test_seed());
+    group_seal(&g);
+    g.members[2].contributes = 0;
+    owners_assign(&g, 5, RUNS, owner);
+    backups_assign(&g, 5, RUNS, owner, backup);
+    g.members[3].contributes = 0;
+    owners_assign(&g, 5, RUNS, after);
+    for (uint32_t r = 0; r < RUNS; r++)
+        next = next && backup[r] != owner[r] && backup[r] != 2 && after[r] == (owner[r] == 3 ? backup[r] : owner[r]);
+    CHECK(next);
+}
+
 static void nobody_contributes(void)
 {
-    uint8_t owner[2] = {0, 0};
+    uint8_t owner[2] = {0, 0}, backup[2] = {OWNER_NONE, OWNER_NONE};
     struct group g;
     fill(&g, 2, test_seed());
     g.members[0].contributes = g.members[1].contributes = 0;
     group_seal(&g);
     owners_assign(&g, 1, 2, owner);
     CHECK(owner[0] == OWNER_NONE && owner[1] == OWNER_NONE);
+    g.members[0].contributes = 1; /* alone: there is nobody to stand in */
+    owners_assign(&g, 1, 2, owner);
+    backups_assign(&g, 1, 2, owner, backup);
+    CHECK(owner[0] == 0 && backup[0] == OWNER_NONE && backup[1] == OWNER_NONE);
 }
 
 /* ---- cells ------------------------------------------------------------------ */
@@ -625,6 +646,7 @@ TEST_SUITE(strategy) = {
     TEST(owners_follow_the_protocol),
     TEST(owners_are_balanced_and_move_with_the_round),
     TEST(a_lost_member_moves_only_its_runs),
+    TEST(a_backup_owns_what_its_owner_leaves),
     TEST(nobody_contributes),
     TEST_END,
 };

@@ -217,7 +217,8 @@ static const struct bound {
     {WIRE_DATA, 16, 1, 3, true},       {WIRE_DATA, 16, 1, 4, true},
     {WIRE_DATA, 16, 1, 5, false},      {WIRE_DATA, 16, 1, 7, true},
     {WIRE_DATA, 16, 1, 8, true},       {WIRE_DATA, 16, 1, 9, false}, /* without a tag */
-    {WIRE_DATA, 16, 1, 10, false},     {WIRE_DATA, 16, 1, 11, false},
+    {WIRE_DATA, 16, 1, 10, false},     {WIRE_DATA, 16, 1, 11, true},
+    {WIRE_DATA, 16, 1, 12, false},
     {WIRE_DATA, 17, 1, 0, false},
     {WIRE_DATA, 17, 1, 32, false},     {WIRE_DATA, 18, 1, 0, false},
     {WIRE_DATA, 18, 1, 9, false},      {WIRE_DATA, 19, 1, 15, true},
@@ -384,6 +385,16 @@ static void largest_frames(void)
     s = (struct wire_summary){.bits = 3, .bitmap = ones};
     CHECK_EQ(wire_summary_encode(b, sizeof(b), &s), WIRE_SUMMARY_BYTES + 1);
     CHECK_EQ(b[WIRE_SUMMARY_BYTES], 7);
+    s.of = 64;
+    s.flags = SUMMARY_CLOSED;
+    CHECK_EQ(wire_summary_encode(b, sizeof(b), &s), WIRE_SUMMARY_BYTES + 1);
+    CHECK_EQ(decode(WIRE_SUMMARY, &f, b, WIRE_SUMMARY_BYTES + 1), SLEET_OK);
+    CHECK(f.summary.of == 64 && f.summary.bits == 3);
+    b[51] = 65; /* no rank */
+    CHECK_EQ(decode(WIRE_SUMMARY, &f, b, WIRE_SUMMARY_BYTES + 1), SLEET_EMALFORMED);
+    b[51] = 64;
+    b[50] |= SUMMARY_COMMITS_FINAL; /* the sender's own commits are another matter */
+    CHECK_EQ(decode(WIRE_SUMMARY, &f, b, WIRE_SUMMARY_BYTES + 1), SLEET_EMALFORMED);
 }
 
 /* ---- datagrams ---------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #include "round/round.h"
 #include "base/bitmap.h"
 #include "tensor/order.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,7 +144,9 @@ uint64_t round_bytes_bound(const struct layout *l, uint32_t members)
     uint64_t frags = (uint64_t)l->fragments;
     uint64_t share = members > 1 ? frags : 0; /* rendezvous may give one member everything */
     uint64_t extras = members > 1 ? frags / members + 2 * RUN_FRAGMENTS : 0;
-    return sizeof(struct round) + frags * 35 + parity_bytes_bound(l, members) + edge_bytes_bound(l, members) +
+    /* What is kept as a backup is of other runs, and takes less than those that are owned. */
+    static_assert(sizeof(struct kept_commit) + 8 <= 50, "a slot and its bits");
+    return sizeof(struct round) + frags * 40 + parity_bytes_bound(l, members) + edge_bytes_bound(l, members) +
            (share + extras) * (FRAGMENT_ELEMENTS * 8 + l->coded + 50 + members * 5) +
            2 * extras * sizeof(struct extra) + (uint64_t)l->n * 16;
 }
