@@ -155,6 +155,7 @@ static void the_arithmetic(void)
 struct book {
     double given[40 * 288], got[40 * 288];
     uint64_t frozen_most;
+    double shed, shed_norm; /* by earlier lives */
 };
 
 static engine_residual residual_of(cluster *c, uint32_t node)
@@ -190,7 +191,7 @@ static void keep_book(cluster *c, sleet_rng *rng, unsigned rounds, float size, f
 /* Given = got + residuals + shed, elements together; each alone where nothing was shed. */
 static void check_book(cluster *c, const struct book *b)
 {
-    double left = 0, shed = 0, shed_norm = 0, scale = 0;
+    double left = 0, shed = b->shed, shed_norm = b->shed_norm, scale = 0;
     for (uint32_t i = 0; i < NODES; i++) {
         engine_residual r = residual_of(c, i);
         CHECK_EQ(r.frozen, 0);
@@ -362,6 +363,33 @@ static void alone_it_serves_itself(void)
     cluster_free(c);
 }
 
+/* What trainers saved and gave to their next life: of both lives together nothing is missing. */
+static void what_is_left_over_outlives_its_trainer(void)
+{
+    static struct book b;
+    static float saved[NODES][40 * 288];
+    sleet_rng rng = {test_seed()};
+    b = (struct book){.frozen_most = 0};
+    for (int life = 0; life < 2; life++) {
+        cluster *c = carrying(0.2, 0);
+        double left = 0;
+        REQUIRE(c);
+        for (uint32_t i = 0; i < NODES; i++)
+            memcpy(cluster_residual(c, i), saved[i], counts[0] * sizeof(float)); /* nothing, at first */
+        keep_book(c, &rng, 20, 1, 1, NULL, &b);
+        check_book(c, &b);
+        for (uint32_t i = 0; i < NODES; i++) {
+            engine_residual r = residual_of(c, i);
+            left += r.norm;
+            b.shed += r.shed;
+            b.shed_norm += r.shed_norm;
+            memcpy(saved[i], cluster_residual(c, i), counts[0] * sizeof(float));
+        }
+        CHECK(left > 0);
+        cluster_free(c);
+    }
+}
+
 TEST_SUITE(estimators) = {
     TEST(the_arithmetic),
     TEST(ratio_keeps_a_constant),
@@ -375,5 +403,6 @@ TEST_SUITE(estimators) = {
     TEST(what_is_never_known_returns),
     TEST(a_residual_is_bounded),
     TEST(alone_it_serves_itself),
+    TEST(what_is_left_over_outlives_its_trainer),
     TEST_END,
 };
