@@ -110,6 +110,31 @@ bool batch_due(const struct train_batch *b, uint64_t done)
     return b->options->on && done % b->options->every == 0;
 }
 
+void batch_save(const struct train_batch *b, double out[BATCH_NUMBERS])
+{
+    const double all[BATCH_NUMBERS] = {b->now, b->rate, b->busy_s, (double)b->steps, (double)b->tables, (double)b->missed,
+                                       b->spread[0], b->spread[1], b->sum_least, b->sum_most};
+    memset(out, 0, sizeof all);
+    if (b->options->on)
+        memcpy(out, all, sizeof all);
+}
+
+void batch_load(struct train_batch *b, const double in[BATCH_NUMBERS])
+{
+    if (!b->options->on)
+        return;
+    b->now = (uint32_t)in[0];
+    b->rate = in[1];
+    b->busy_s = in[2];
+    b->steps = (uint64_t)in[3];
+    b->tables = (uint64_t)in[4];
+    b->missed = (uint64_t)in[5];
+    b->spread[0] = in[6];
+    b->spread[1] = in[7];
+    b->sum_least = (uint32_t)in[8];
+    b->sum_most = (uint32_t)in[9];
+}
+
 double batch_weight(const struct train_batch *b)
 {
     return b->options->on ? b->now : 0;

@@ -50,10 +50,12 @@ static void lay_out(struct learner *l, const struct train_options *o)
     size_t n = l->params = model_params(l->net), moments = n + model_statistics(l->net);
     bool gradient = o->average == AVERAGE_GRADIENT;
     l->statistics = model_statistics(l->net);
-    l->elements = moments + kind->moments * n;
+    l->elements = moments;
+    if (o->average != AVERAGE_OWNER) /* there they are the keeper's, as those of outer steps are */
+        l->elements += kind->moments * n;
     if (o->average == AVERAGE_OUTER) {
         l->anchor = l->elements;
-        l->elements += (1 + o->outer.kind->moments) * n;
+        l->elements += n;
     }
     if (o->trigger.kind == &trigger_auto)
         l->wish = l->elements++;

@@ -12,7 +12,8 @@ bool node_open(struct train_node *n, const struct train_options *o, struct learn
     n->place = shard;
     n->places = o->sim ? o->sim : o->shard_count;
     n->values = malloc(l->elements * sizeof *n->values);
-    if (!n->values || (average_owned(o->average) && !keeper_open(&n->keeper, l->params)))
+    const struct optimizer *owners = o->average == AVERAGE_OUTER ? &o->outer : &o->optimizer;
+    if (!n->values || (average_owned(o->average) && !keeper_open(&n->keeper, l->params, owners->kind->moments)))
         return false;
     learner_init(l, o->seed, n->values);
     batch_open(&n->batch, o, shard);
@@ -87,18 +88,16 @@ void node_give(struct train_node *n, float *tensors)
     learner_pack(l, n->values, tensors);
 }
 
-void node_own_step(struct train_node *n, uint64_t step, train_owns *owns, const void *arg, float *tensors)
+bool node_own_step(struct train_node *n, uint64_t step, train_owns *owns, const void *arg, float *tensors)
 {
     const struct learner *l = n->learner;
     float *params = n->values + l->anchor;
-    if (!l->anchor) {
-        keeper_step(&n->keeper, &l->optimizer, step, owns, arg, tensors, params, params + l->params + l->statistics);
-        return;
-    }
-    keeper_step(&n->keeper, &n->options->outer, step, owns, arg, tensors, params, params + l->params);
-    for (size_t k = 0; k < l->params; k++)
+    if (!keeper_step(&n->keeper, l->anchor ? &n->options->outer : &l->optimizer, step, owns, arg, tensors, params))
+        return false;
+    for (size_t k = 0; l->anchor && k < l->params; k++)
         if (owns(arg, (uint32_t)(k / (RUN_FRAGMENTS * FRAGMENT_ELEMENTS))))
             n->values[k] = params[k];
+    return true;
 }
 
 void node_handed(struct train_node *n)

@@ -81,6 +81,7 @@
     X(O_CHECKPOINT, "checkpoint", "FILE", "keep the run's state in FILE, one a node")       \
     X(O_CHECKPOINT_EVERY, "checkpoint-every", "STEPS", "how often (once an epoch)")         \
     X(O_RESUME, "resume", NULL, "go on from the checkpoint")                                \
+    X(O_STOP_AT, "stop-at", "STEP", "end behind that step, with a checkpoint to go on from") \
     X(O_PUBLISH_EVERY, "publish-every", "STEPS", "let nodes that join fetch the state of every so many steps; 0: no (20)") \
     X(O_STATE_WAIT, "state-wait", "S", "fetch the job's state at the start, in at most S seconds; 0: no (30)") \
     X(O_JSON, "json", NULL, "one JSON object a line: step, epoch, done")                    \
@@ -305,6 +306,7 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_CHECKPOINT: o->checkpoint = v; return *v != '\0';
     case O_CHECKPOINT_EVERY: return whole32(v, 1, UINT32_MAX, &o->checkpoint_every);
     case O_RESUME: o->resume = true; return true;
+    case O_STOP_AT: return number_whole(v, 1, UINT32_MAX, &o->stop_at);
     case O_PUBLISH_EVERY: return whole32(v, 0, UINT32_MAX, &o->publish_every);
     case O_STATE_WAIT: return number_real(v, 0, 86400, &o->state_wait);
     case O_STEP_TIME: return number_real(v, 0, 3600, &o->step_time);

@@ -205,11 +205,25 @@ void train_print_every(struct train_print *p, uint64_t step, const struct trigge
     fflush(stdout);
 }
 
+void train_print_stopped(struct train_print *p, const struct train_options *o, uint64_t step, const struct train_batch *b)
+{
+    end_bar(p);
+    if (!p->json) {
+        printf("stopped behind step %llu of %llu; --resume goes on from %s\n", (unsigned long long)step,
+               (unsigned long long)p->steps, o->checkpoint);
+        return;
+    }
+    printf("{\"event\":\"stopped\",\"step\":%llu", (unsigned long long)step);
+    if (b->options->on)
+        printf(",\"batch\":%u,\"batch_rate\":%g,\"tables\":%llu", b->now, b->rate, (unsigned long long)b->tables);
+    puts("}");
+}
+
 /* Compute times of steps, and what the batches were. */
 static void print_batches(const struct train_done *d)
 {
     const struct train_batch *b = d->batch;
-    printf(",\"step_s\":%.6f", d->slowest_s / d->tally.steps);
+    printf(",\"step_s\":%.6f", d->timed > 0 ? d->slowest_s / d->timed : 0);
     if (b->options->on)
         printf(",\"batch\":%u,\"batch_rate\":%g,\"tables\":%llu,\"tables_missed\":%llu,\"spread_half\":%.4f,"
                "\"spread\":%.4f,\"global_batch_least\":%u,\"global_batch_most\":%u",

@@ -15,7 +15,7 @@ struct run {
     struct learner learner;
     struct shard_split split;
     struct train_node node;
-    float *before; /* the node's values as they were before the step */
+    float *before; /* the node's values as they were before the step; NULL where that is not its own */
     struct train_sets sets;
     struct train_done done;
     struct train_tally *tally; /* the one in `done` */
@@ -37,8 +37,9 @@ static int prepare(struct run *r, const struct dataset *data)
     if (why)
         return train_fail(&r->print, "%s", why);
     r->print = train_print_of(o, &r->learner);
-    r->before = malloc(r->learner.elements * sizeof(float));
-    if (!r->before || !sets_open(&r->sets, &r->learner) ||
+    if (average_local(o->average) && !(r->before = malloc(r->learner.elements * sizeof(float))))
+        return train_fail(&r->print, "out of memory");
+    if (!sets_open(&r->sets, &r->learner) ||
         !data_split(data, o->shards, o->shard_count, o->seed, &r->split) ||
         !node_open(&r->node, o, &r->learner, &r->split, o->shard, &r->tally->trigger))
         return train_fail(&r->print, "out of memory");
@@ -112,14 +113,10 @@ static int meet(struct run *r)
 
 static struct train_state state_of(struct run *r)
 {
-    return (struct train_state){.options = r->o,
-                                .learner = &r->learner,
-                                .print = &r->print,
-                                .shard = r->o->shard,
-                                .shards = r->o->shard_count,
+    return (struct train_state){.print = &r->print,
                                 .tally = r->tally,
-                                .walk = &r->node.walk,
-                                .values = r->node.values};
+                                .node = &r->node,
+                                .residual = sets_residual(&r->sets, r->o)};
 }
 
 /* Does the trigger go by times?  Else they stay out of its state, and so of checkpoints. */
@@ -137,7 +134,7 @@ static int average(struct run *r, uint64_t step, bool exact, sleet_report *repor
     *report = (sleet_report){0};
     r->sets.schedule = (float)r->line.step;
     node_give(&r->node, r->sets.tensors);
-    feedback_forget(&r->learner, r->o, sleet_residual_buffer(r->sets.set, 0));
+    feedback_forget(&r->learner, r->o, sets_residual(&r->sets, r->o));
     int error = sleet_start(r->sets.set, &options);
     if (error == SLEET_ENONFINITE)
         return train_diverged(&r->print, r->line.step, r->line.rate);
@@ -222,7 +219,7 @@ static int wait_parked(struct run *r, uint64_t before, sleet_report *report)
     r->line.step = before;
     train_print_parked(&r->print, before, -1);
     while (status == EXIT_OK && (report->flags & SLEET_PARKED)) {
-        if (average_local(r->o->average))
+        if (r->before)
             memcpy(r->node.values, r->before, r->learner.elements * sizeof(float));
         status = average(r, before, false, report);
     }
@@ -233,7 +230,8 @@ static int wait_parked(struct run *r, uint64_t before, sleet_report *report)
 
 static void keep_before(struct run *r)
 {
-    memcpy(r->before, r->node.values, r->learner.elements * sizeof(float));
+    if (r->before)
+        memcpy(r->before, r->node.values, r->learner.elements * sizeof(float));
 }
 
 /* A step that is done sooner waits for its time to pass. */
@@ -257,17 +255,17 @@ static int due(struct run *r)
 static int train(struct run *r)
 {
     const struct train_state state = state_of(r);
-    while (r->line.step < r->learner.optimizer.steps) {
+    while (r->line.step < r->learner.optimizer.steps && !train_stops(r->o, r->line.step)) {
         uint64_t before = r->line.step;
         double began = train_clock();
         keep_before(r);
         r->line.rate = optimizer_rate(&r->learner.optimizer, before);
-        r->line.loss = node_step(&r->node, before, r->sets.ctx ? sleet_residual_buffer(r->sets.set, 0) : NULL,
-                                 r->sets.left_out);
+        r->line.loss = node_step(&r->node, before, sets_residual(&r->sets, r->o), r->sets.left_out);
         r->line.coverage = -1;
         r->tally->steps++;
         r->tally->drawn += r->node.batch.now;
         r->done.slowest_s += r->node.batch.step_s;
+        r->done.timed++;
         r->line.step++;
         if (!isfinite(r->line.loss))
             return train_diverged(&r->print, r->line.step, r->line.rate);
@@ -370,8 +368,12 @@ int train_run(const struct train_options *o, const struct dataset *data)
     r.started = train_clock();
     if (status == EXIT_OK)
         status = train(&r);
-    if (status == EXIT_OK)
+    if (status == EXIT_OK && r.line.step < r.print.steps) {
+        const struct train_state state = state_of(&r);
+        status = train_checkpoint_stop(&state, r.line.step);
+    } else if (status == EXIT_OK) {
         status = finish(&r);
+    }
     sets_close(&r.sets);
     node_close(&r.node);
     learner_close(&r.learner);

@@ -1,13 +1,13 @@
 /* sleet-train-save.c - checkpoints of a run: what must match, when one is due. */
 #include "sleet-train.h"
 #include "train/checkpoint.h"
-#include <assert.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
 
-static_assert(sizeof(struct train_tally) % sizeof(double) == 0, "doubles only");
+#define OWNED 4 /* of the parts: the owner's */
 
 struct lines {
     char text[CHECKPOINT_SETTINGS_MAX];
@@ -25,19 +25,46 @@ static void line(struct lines *t, const char *format, ...)
         t->len += (size_t)n;
 }
 
+/* What is averaged, and what decides what is left over of it. */
+static void averaging(const struct train_options *o, struct lines *t)
+{
+    static const char *const average[] = {
+#define AVERAGE_X(name, value, text) [value] = text,
+        AVERAGE_MAP(AVERAGE_X)
+#undef AVERAGE_X
+    };
+    static const char *const feedback[] = {
+#define EF_X(name, value, text) [value] = text,
+        EF_MAP(EF_X)
+#undef EF_X
+    };
+    const struct batch_control *c = &o->batches.control;
+    line(t, "average = %s\n", average[o->average]);
+    if (o->kind.estimator)
+        line(t, "estimator = %s\n", o->forget ? "nodes" : estimator_text((int)o->kind.estimator));
+    if (o->average && o->codec)
+        line(t, "codec = %s, keep %.9g%s\n", codec_text((int)o->codec), o->keep, o->keep_auto ? " at least" : "");
+    if (o->ef)
+        line(t, "ef = %s, alpha %.9g, average %u\n", feedback[o->ef], o->ef_alpha, o->ef_average);
+    if (o->batches.on)
+        line(t, "batch-control = every %u, deadband %.9g, on-resize %u\n", o->batches.every, c->deadband,
+             (unsigned)c->on_resize);
+}
+
 /* The options and data that make the next step what it is. */
 static void settings(const struct train_state *s, struct lines *t)
 {
-    const struct train_options *o = s->options;
+    const struct train_options *o = s->node->options;
+    const struct learner *l = s->node->learner;
     const struct optimizer *p = &o->optimizer;
-    const struct dataset *data = s->learner->data;
+    const struct dataset *data = l->data;
     *t = (struct lines){.len = 0};
-    line(t, "model = %s\n", s->learner->title);
+    line(t, "model = %s\n", l->title);
     line(t, "data = %u samples, checksum %016llx\n", data->count[DATA_TRAIN],
          (unsigned long long)data->kind->checksum(data));
     line(t, "shards = %s\n", o->shards_text);
-    line(t, "shard = %u/%u\n", s->shard, s->shards);
-    if (s->learner->statistics)
+    line(t, "shard = %u/%u\n", s->node->place, s->node->places);
+    if (l->statistics)
         line(t, "bn-stats = %s\n", o->local_statistics ? "local" : "average");
     line(t, "seed = %llu\n", (unsigned long long)o->seed);
     line(t, "batch = %u\n", o->batch);
@@ -51,6 +78,7 @@ static void settings(const struct train_state *s, struct lines *t)
         line(t, "slices = %u of %u nodes\n", o->slices, o->slice_members);
     if (o->spread > 1)
         line(t, "spread = %u\n", o->spread);
+    averaging(o, t);
     line(t, "trigger = %s, every %llu", o->trigger.kind->name, (unsigned long long)o->trigger.every);
     line(t, ", delta %.9g, window %u, most %llu\n", o->trigger.delta, o->trigger.window,
          (unsigned long long)o->trigger.most);
@@ -76,53 +104,85 @@ uint64_t train_place(const struct train_state *s)
     return XXH3_64bits(t.text, t.len);
 }
 
-static struct checkpoint describe(const struct train_state *s, struct lines *t)
+/* All there is of a run, but for what its owner's moments are; `batch` is room for numbers. */
+static struct checkpoint describe(const struct train_state *s, struct lines *t, double batch[BATCH_NUMBERS])
 {
+    const struct learner *l = s->node->learner;
     settings(s, t);
-    return (struct checkpoint){.settings = t->text,
-                               .may_differ = "shard = ",
-                               .drawn = (uint64_t)s->tally->drawn,
-                               .number = (double *)s->tally,
-                               .numbers = sizeof *s->tally / sizeof(double),
-                               .vector = {s->values},
-                               .vectors = 1,
-                               .elements = s->learner->elements};
+    return (struct checkpoint){
+        .settings = t->text,
+        .may_differ = "shard = ",
+        .drawn = (uint64_t)s->tally->drawn,
+        .part = {{.name = "sums and counts", .data = s->tally, .bytes = sizeof *s->tally},
+                 {.name = "the batch", .data = batch, .bytes = BATCH_NUMBERS * sizeof *batch},
+                 {.name = "parameters and moments", .data = s->node->values, .bytes = l->elements * sizeof(float)},
+                 {.name = "what was left out", .data = s->residual, .bytes = s->residual ? l->params * sizeof(float) : 0},
+                 {.name = "moments of a share"}},
+        .parts = OWNED + 1};
 }
 
 static int save(const struct train_state *s, uint64_t step)
 {
+    const char *path = s->node->options->checkpoint;
     char error[CHECKPOINT_ERROR_MAX];
+    double batch[BATCH_NUMBERS];
     struct lines t;
-    struct checkpoint c = describe(s, &t);
+    struct checkpoint c = describe(s, &t, batch);
+    struct checkpoint_part *owned = &c.part[OWNED];
     c.step = step;
-    if (checkpoint_write(s->options->checkpoint, &c, error))
-        return EXIT_OK;
-    return train_fail(s->print, "%s", error);
+    batch_save(&s->node->batch, batch);
+    if (s->node->keeper.run && !(owned->data = keeper_save(&s->node->keeper, &owned->bytes)))
+        return train_fail(s->print, "no memory for the checkpoint %s", path);
+    bool ok = checkpoint_write(path, &c, error);
+    free(owned->data);
+    return ok ? EXIT_OK : train_fail(s->print, "%s", error);
+}
+
+/* All of it back, or nothing; the step and the samples drawn are in `c`. */
+static int load(const struct train_state *s, struct lines *t, struct checkpoint *c)
+{
+    const char *path = s->node->options->checkpoint;
+    char error[CHECKPOINT_ERROR_MAX];
+    double batch[BATCH_NUMBERS];
+    *c = describe(s, t, batch);
+    struct checkpoint_part *owned = &c->part[OWNED];
+    owned->any = true;
+    if (!checkpoint_read(path, c, error))
+        return train_fail(s->print, "%s", error);
+    bool ok = owned->bytes == 0 || (s->node->keeper.run && keeper_load(&s->node->keeper, owned->data, owned->bytes));
+    free(owned->data);
+    if (!ok)
+        return train_fail(s->print, "%s holds %zu bytes of moments that this run has no place for; start anew with another "
+                                    "--checkpoint", path, owned->bytes);
+    if (!*c->differs) /* else it has another part of them */
+        batch_load(&s->node->batch, batch);
+    return EXIT_OK;
 }
 
 /* The same samples are fewer steps where more nodes share them. */
 static uint64_t step_here(const struct train_state *s, const struct checkpoint *c)
 {
     unsigned shard, shards;
+    const struct train_node *n = s->node;
     if (sscanf(c->differs, "shard = %u/%u", &shard, &shards) != 2 || shards == 0)
         return c->step;
     fprintf(s->print->json ? stderr : stdout,
             "sleet-train: %s is of shard %u of %u, this node has %u of %u: the model is taken over, "
             "step %llu there is step %llu here\n",
-            s->options->checkpoint, shard, shards, s->shard, s->shards, (unsigned long long)c->step,
-            (unsigned long long)(c->step * shards / s->shards));
-    return c->step * shards / s->shards;
+            n->options->checkpoint, shard, shards, n->place, n->places, (unsigned long long)c->step,
+            (unsigned long long)(c->step * shards / n->places));
+    return c->step * shards / n->places;
 }
 
 int train_checkpoint_open(const struct train_state *s, uint64_t *step)
 {
-    const char *path = s->options->checkpoint;
-    char error[CHECKPOINT_ERROR_MAX];
+    const char *path = s->node->options->checkpoint;
+    struct checkpoint c;
     struct lines t;
     *step = 0;
     if (!path)
         return EXIT_OK;
-    if (!s->options->resume) {
+    if (!s->node->options->resume) {
         if (access(path, F_OK) == 0)
             return train_fail(s->print,
                               "%s exists; add --resume to go on from it, remove it, or "
@@ -130,23 +190,35 @@ int train_checkpoint_open(const struct train_state *s, uint64_t *step)
                               path);
         return save(s, 0);
     }
-    struct checkpoint c = describe(s, &t);
-    if (!checkpoint_read(path, &c, error))
-        return train_fail(s->print, "%s", error);
-    shard_walk_skip(s->walk, c.drawn);
+    if (load(s, &t, &c) != EXIT_OK)
+        return EXIT_FAILED;
+    shard_walk_skip(&s->node->walk, c.drawn);
     *step = step_here(s, &c);
     fprintf(s->print->json ? stderr : stdout, "sleet-train: resumed from %s at step %llu of %llu\n",
             path, (unsigned long long)*step, (unsigned long long)s->print->steps);
     return EXIT_OK;
 }
 
+bool train_stops(const struct train_options *o, uint64_t step)
+{
+    return o->stop_at && step >= o->stop_at;
+}
+
 int train_checkpoint_step(const struct train_state *s, uint64_t before, uint64_t step)
 {
-    uint64_t every =
-        s->options->checkpoint_every ? s->options->checkpoint_every : s->print->steps_per_epoch;
+    const struct train_options *o = s->node->options;
+    uint64_t every = o->checkpoint_every ? o->checkpoint_every : s->print->steps_per_epoch;
     bool last = step >= s->print->steps;
-    if (!s->options->checkpoint || (before / every == step / every && !last))
+    if (!o->checkpoint || (before / every == step / every && !last))
         return EXIT_OK;
     int status = save(s, step);
     return last ? status : EXIT_OK;
+}
+
+int train_checkpoint_stop(const struct train_state *s, uint64_t step)
+{
+    int status = save(s, step); /* also where no step was made */
+    if (status == EXIT_OK)
+        train_print_stopped(s->print, s->node->options, step, &s->node->batch);
+    return status;
 }

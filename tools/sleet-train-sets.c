@@ -107,6 +107,14 @@ static int make_set(struct train_sets *s, struct train_node *n)
     return sleet_set_add(s->set, "schedule", state ? SLEET_F32_STATE : SLEET_F32, 1, &s->schedule);
 }
 
+float *sets_residual(struct train_sets *s, const struct train_options *o)
+{
+    if (!o->average || o->kind.estimator != SLEET_CARRY)
+        return NULL;
+    float *residual = s->set ? sleet_residual_buffer(s->set, 0) : NULL;
+    return residual ? residual : s->left_out;
+}
+
 int sets_connect(struct train_sets *s, struct train_node *n)
 {
     int error = sleet_open(&s->ctx, n->options->control);
@@ -114,6 +122,9 @@ int sets_connect(struct train_sets *s, struct train_node *n)
         error = make_set(s, n);
     if (!error)
         error = sleet_set_register(s->set);
+    float *residual = error ? NULL : sleet_residual_buffer(s->set, 0);
+    if (residual) /* of a checkpoint, else nothing */
+        memcpy(residual, s->left_out, n->learner->params * sizeof *residual);
     if (!error && s->handing)
         error = sleet_set_register(s->handing);
     if (!error && n->options->ef_average)
@@ -181,8 +192,8 @@ int sets_hand_out(struct train_sets *s, struct train_node *n, uint64_t step,
 {
     bool stepped = !(report->flags & (SLEET_PARKED | SLEET_BEHIND));
     int error = stepped ? take_share(s, n->learner) : SLEET_OK;
-    if (!error && stepped)
-        node_own_step(n, step, owns, s->mine, s->tensors);
+    if (!error && stepped && !node_own_step(n, step, owns, s->mine, s->tensors))
+        error = SLEET_ENOMEM;
     if (!error)
         error = sleet_start(s->handing, options);
     if (!error)

@@ -20,6 +20,9 @@ struct train_sets {
 
 /* The memory; false when there is not enough. */
 bool sets_open(struct train_sets *, const struct learner *);
+/* Estimator carry: learner.params of what was left out so far; else NULL.  What is there before sets_connect()
+ * goes with the first contribution. */
+float *sets_residual(struct train_sets *, const struct train_options *);
 /* Connect to the daemon, make and register the sets. */
 int sets_connect(struct train_sets *, struct train_node *);
 /* A round before the first step: a node that comes to a job has a say only once it has the model, and its

@@ -240,8 +240,8 @@ const char *train_options_settle(struct train_options *o)
         return "--loss, --burst, --no-repair, --clip and --lie need --sim";
     if (o->lie != 1 && o->sim < 2)
         return "--lie needs an honest node beside the liar: --sim 2 or more";
-    if (!o->checkpoint && (o->resume || o->checkpoint_every))
-        return "--resume and --checkpoint-every need --checkpoint FILE";
+    if (!o->checkpoint && (o->resume || o->checkpoint_every || o->stop_at))
+        return "--resume, --checkpoint-every and --stop-at need --checkpoint FILE";
     if (o->checkpoint && o->sim > 1)
         return "--checkpoint keeps one node, not a simulated network: use --sim 1";
     if (o->burst > 0 && o->loss >= o->burst / (o->burst + 1))

@@ -8,14 +8,10 @@
 /* The state of node 0: only a simulation of one is saved. */
 static struct train_state state_of(struct simulation *s)
 {
-    return (struct train_state){.options = s->o,
-                                .learner = &s->learner,
-                                .print = &s->print,
-                                .shard = 0,
-                                .shards = s->o->sim,
+    return (struct train_state){.print = &s->print,
                                 .tally = s->tally,
-                                .walk = &s->node[0].walk,
-                                .values = s->node[0].values};
+                                .node = &s->node[0],
+                                .residual = cluster_residual(s->cluster, 0)};
 }
 
 /* What the last node sends instead of its values; it goes on from an honest node's result. */
@@ -43,13 +39,14 @@ static bool owns(const void *share, uint32_t run)
     return cluster_owns(s->cluster, s->node, run);
 }
 
-/* The owners' steps, and a round that hands out the parameters; false when a report is overdue. */
+/* The owners' steps, and a round that hands out the parameters; false when a report is overdue, or out of memory. */
 static bool hand_out(struct simulation *s, uint64_t step, const sleet_round_options *options)
 {
     size_t n = s->learner.params;
     for (uint32_t i = 0; i < s->o->sim; i++) {
         const struct share share = {s->cluster, i};
-        node_own_step(&s->node[i], step, owns, &share, cluster_values(s->cluster, i));
+        if (!node_own_step(&s->node[i], step, owns, &share, cluster_values(s->cluster, i)))
+            return false;
         memcpy(cluster_values(s->handing, i), s->node[i].values, n * sizeof(float));
     }
     if (!cluster_round(s->handing, options))
@@ -142,6 +139,7 @@ static double local_steps(struct simulation *s, uint64_t step)
     }
     s->tally->drawn += s->node[0].batch.now;
     s->done.slowest_s += slowest;
+    s->done.timed++;
     if (s->o->step_time > 0)
         cluster_idle(s->cluster, (sleet_duration)(s->o->step_time * 1e9));
     return sum / s->o->sim;
@@ -161,7 +159,7 @@ static int train(struct simulation *s, uint64_t from)
 {
     const struct train_state state = state_of(s);
     uint64_t per_epoch = s->print.steps_per_epoch;
-    for (uint64_t step = from; step < s->learner.optimizer.steps; step++) {
+    for (uint64_t step = from; step < s->learner.optimizer.steps && !train_stops(s->o, step); step++) {
         struct train_line line = {.step = step + 1,
                                   .round = step + 1,
                                   .group = s->o->sim,
@@ -287,8 +285,12 @@ int train_sim(const struct train_options *o, const struct dataset *data)
         pace_start(&s->pace);
     if (status == EXIT_OK)
         status = train(s, from);
-    if (status == EXIT_OK)
+    if (status == EXIT_OK && s->tally->steps < (double)s->print.steps) {
+        const struct train_state state = state_of(s);
+        status = train_checkpoint_stop(&state, (uint64_t)s->tally->steps);
+    } else if (status == EXIT_OK) {
         status = finish(s);
+    }
     if (s->cluster)
         cluster_free(s->cluster);
     sites_close(&s->sites);

@@ -20,7 +20,7 @@ static int blob_write(const struct train_state *s, uint64_t step, char text[BLOB
     return snprintf(text, BLOB_TEXT_MAX,
                     "sleet-train 1\nstep = %llu\nsamples = %llu\ndrawn = %llu\nplace = %016llx\n",
                     (unsigned long long)step,
-                    (unsigned long long)step * s->shards * s->options->batch,
+                    (unsigned long long)step * s->node->places * s->node->options->batch,
                     (unsigned long long)s->tally->drawn,
                     (unsigned long long)train_place(s));
 }
@@ -29,12 +29,12 @@ void train_state_publish(const struct train_state *s, struct train_share *share,
                          uint64_t step)
 {
     char text[BLOB_TEXT_MAX];
-    uint32_t every = s->options->publish_every;
+    uint32_t every = s->node->options->publish_every;
     share->due |= every && before / every != step / every;
     if (!share->due)
         return;
     *share->schedule = (float)step;
-    learner_pack(s->learner, s->values, share->tensors);
+    learner_pack(s->node->learner, s->node->values, share->tensors);
     int error = sleet_state_publish(share->set, step, text, (size_t)blob_write(s, step, text));
     share->due = error == SLEET_EAGAIN; /* somebody fetches the one before: with the next step */
     if (error && error != SLEET_EAGAIN && !share->told) {
@@ -74,8 +74,8 @@ static void take_place(const struct train_state *s, const struct train_share *sh
         !blob_number(text, "\nplace = ", 16, &place) || place != train_place(s) ||
         !blob_number(text, "\ndrawn = ", 10, &drawn) || drawn <= here)
         return;
-    shard_walk_skip(s->walk, drawn - here);
-    s->tally->steps = (double)(drawn / s->options->batch);
+    shard_walk_skip(&s->node->walk, drawn - here);
+    s->tally->steps = (double)(drawn / s->node->options->batch);
     s->tally->drawn = (double)drawn;
     fprintf(messages(s), "sleet-train: goes on behind %llu of its samples\n", (unsigned long long)drawn);
 }
@@ -87,16 +87,16 @@ static uint64_t step_of(const struct train_state *s, const struct train_share *s
     char text[BLOB_TEXT_MAX];
     uint64_t samples, step = r->version;
     if (blob_of(share, r->blob_of, text) && blob_number(text, "\nsamples = ", 10, &samples))
-        step = samples / ((uint64_t)s->shards * s->options->batch);
+        step = samples / ((uint64_t)s->node->places * s->node->options->batch);
     return step < s->print->steps ? step : s->print->steps;
 }
 
 int train_state_fetch(const struct train_state *s, struct train_share *share, uint64_t *step)
 {
     sleet_state_report r;
-    if (s->options->state_wait <= 0)
+    if (s->node->options->state_wait <= 0)
         return EXIT_OK;
-    int error = sleet_state_fetch(share->set, *step, (int64_t)(s->options->state_wait * 1e9), &r);
+    int error = sleet_state_fetch(share->set, *step, (int64_t)(s->node->options->state_wait * 1e9), &r);
     if (error == SLEET_EDAEMON)
         return train_fail(s->print, "fetching the job's state: %s", sleet_detail(share->ctx));
     if (error && error != SLEET_ENOSTATE)
@@ -104,7 +104,7 @@ int train_state_fetch(const struct train_state *s, struct train_share *share, ui
                 sleet_detail(share->ctx));
     if (error)
         return EXIT_OK;
-    learner_unpack(s->learner, share->tensors, s->values);
+    learner_unpack(s->node->learner, share->tensors, s->node->values);
     *step = step_of(s, share, &r);
     take_place(s, share);
     fprintf(messages(s), "sleet-train: took over step %llu of %llu from %u nodes in %.2f s\n",

@@ -119,6 +119,7 @@ struct train_options {
     const char *checkpoint;    /* file; NULL: none */
     uint32_t checkpoint_every; /* steps; 0: once an epoch */
     bool resume;
+    uint64_t stop_at; /* step; 0: go on to the end */
     uint32_t publish_every; /* steps; 0: never */
     double state_wait;      /* s, for the job's state at the start; 0: not asked for */
 };
@@ -162,7 +163,7 @@ struct learner {
     uint32_t tensors;
     size_t params, statistics, elements; /* of a node's values; elements: in all */
     size_t wish;   /* of --every auto, where in the values; 0: none */
-    size_t anchor; /* where in the values what an outer step begins from is, its moments behind it; 0: none */
+    size_t anchor; /* where in the values what an outer step begins from is; 0: none */
 };
 
 /* For one of `nodes` that share the samples.  NULL, or what is wrong: out of memory, or inputs that the
@@ -234,6 +235,10 @@ void batch_use(const struct train_batch *, const struct optimizer *whole, struct
 void batch_note(struct train_batch *, bool second_half, double seconds);
 /* Is a table due behind the first `done` steps? */
 bool batch_due(const struct train_batch *, uint64_t done);
+/* What a checkpoint keeps, and back. */
+#define BATCH_NUMBERS 10
+void batch_save(const struct train_batch *, double out[BATCH_NUMBERS]);
+void batch_load(struct train_batch *, const double in[BATCH_NUMBERS]);
 double batch_weight(const struct train_batch *); /* in the average; 0: as usual */
 void batch_give(const struct train_batch *, float table[TABLE_FLOATS]);
 /* The mean of what nodes gave, with the flags of the round's report. */
@@ -242,18 +247,28 @@ void batch_take(struct train_batch *, bool second_half, uint32_t flags, const fl
 /* ---- parameters whose owners stay (sleet-train-owner.c) ------------------ */
 
 /* A node's share of `params` elements, by runs of the set. */
+struct kept_run {
+    float *moments; /* NULL: another's */
+    uint64_t age;   /* steps that they have seen */
+};
 struct train_keeper {
     size_t params;
-    uint64_t *since; /* 1 + the step from which its moments count; 0: another's */
+    uint32_t each; /* moments of an element */
+    struct kept_run *run;
 };
 typedef bool train_owns(const void *, uint32_t run);
 
-bool keeper_open(struct train_keeper *, size_t params); /* false: out of memory */
+bool keeper_open(struct train_keeper *, size_t params, uint32_t moments); /* false: out of memory */
 void keeper_close(struct train_keeper *);
-/* The step where the node owns, with the mean gradient there, which is clipped; how many runs
- * were another's before.  Moments where another owns become 0. */
-uint32_t keeper_step(struct train_keeper *, const struct optimizer *, uint64_t step, train_owns *, const void *,
-                     float *gradient, float *params, float *moments);
+/* The step where the node owns, with the mean gradient there, which is clipped.  Moments of runs that were another's
+ * begin at 0, those of runs that now are go.  False: out of memory. */
+bool keeper_step(struct train_keeper *, const struct optimizer *, uint64_t step, train_owns *, const void *,
+                 float *gradient, float *params);
+size_t keeper_bytes(const struct train_keeper *); /* of moments */
+/* What a checkpoint keeps, from malloc(), NULL when out of memory; and back into a keeper that has none: false where
+ * it is not this one's. */
+void *keeper_save(const struct train_keeper *, size_t *bytes);
+bool keeper_load(struct train_keeper *, const void *, size_t bytes);
 
 /* ---- what both ways to run have of a node (sleet-train-node.c) ------------- */
 
@@ -283,8 +298,8 @@ bool node_due(const struct train_node *, uint64_t done);
 /* What goes into a round, packed; see learner_pack(). */
 void node_give(struct train_node *, float *tensors);
 /* Where average_owned(): the node's share of the step, with the mean in `tensors`, and when the parameters of
- * all owners are in the values. */
-void node_own_step(struct train_node *, uint64_t step, train_owns *, const void *, float *tensors);
+ * all owners are in the values.  False: out of memory. */
+bool node_own_step(struct train_node *, uint64_t step, train_owns *, const void *, float *tensors);
 void node_handed(struct train_node *);
 /* Take a round's result; whether its step was taken. */
 bool node_take(struct train_node *, uint64_t step, uint32_t flags, const float *tensors);
@@ -340,7 +355,8 @@ struct train_done {
     double final_loss;     /* likewise, on training samples, see learner_loss() */
     double mean_statistics; /* likewise, with --bn-stats local; else below 0 */
     double seconds;
-    double slowest_s; /* sum over steps of the longest of any node; a real node's own */
+    double slowest_s, timed; /* sum over steps since the start of the process of the longest of any node, a real node's own; and
+                                how many */
     const struct train_batch *batch; /* a node's, at the end */
     double pace_ms, contributors; /* simulation with --straggle: virtual time of a round, and who is in it; else 0 */
     double bytes; /* simulation: sent by a node, up to the exact last round */
@@ -356,6 +372,8 @@ void train_print_settings(const struct train_print *, const struct train_options
 void train_print_step(struct train_print *, const struct train_line *);
 void train_print_epoch(struct train_print *, const struct train_line *);
 void train_print_done(struct train_print *, const struct train_done *, uint32_t sim_nodes);
+/* --stop-at has ended the run. */
+void train_print_stopped(struct train_print *, const struct train_options *, uint64_t step, const struct train_batch *);
 /* --every auto has chosen, if it is not what was told last. */
 void train_print_every(struct train_print *, uint64_t step, const struct trigger *);
 /* The step after which the node was parked; seconds is how long it was, below 0: it begins. */
@@ -372,15 +390,12 @@ void tally_round(struct train_tally *, double coverage, uint64_t skipped);
 
 /* ---- checkpoints (sleet-train-save.c) ------------------------------------ */
 
-/* What a run hands over to be saved, or gets back; `tally->steps` fixes the walk's place. */
+/* What a run hands over to be saved, or gets back. */
 struct train_state {
-    const struct train_options *options;
-    const struct learner *learner;
     struct train_print *print;
-    uint32_t shard, shards; /* of this node */
     struct train_tally *tally;
-    struct shard_walk *walk;
-    float *values;
+    struct train_node *node;
+    float *residual; /* estimator carry: learner.params of what was left out; else NULL */
 };
 
 /* Resume, or claim the file's name by a first checkpoint; without --checkpoint nothing.
@@ -389,6 +404,9 @@ int train_checkpoint_open(const struct train_state *, uint64_t *step);
 /* Save where one is due between the steps `before` and `step`, and at the last step.  A failure
  * is told and tried again at the next one; at the last step it is the exit status. */
 int train_checkpoint_step(const struct train_state *, uint64_t before, uint64_t step);
+/* Does the run end behind `step`, to go on later?  Then this saves it and says so; exit status. */
+bool train_stops(const struct train_options *, uint64_t step);
+int train_checkpoint_stop(const struct train_state *, uint64_t step);
 
 /* What `drawn` samples mean the same place in the data for: options, data and shard. */
 uint64_t train_place(const struct train_state *);

@@ -14,8 +14,9 @@
 
 #define MAGIC "SLEETCKP"
 #define MAGIC_BYTES 8
-#define VERSION 1
-#define HEADER_BYTES 48
+#define VERSION 2
+#define HEADER_BYTES 40
+#define PART_BYTES_MAX (UINT64_C(1) << 48)
 #define SUM_BYTES 8
 #define START_ANEW "start anew with another --checkpoint"
 
@@ -32,20 +33,16 @@ static bool fail(char *error, const char *format, ...)
 /* ---- one file as bytes ------------------------------------------------------------- */
 
 struct header {
-    uint32_t version, settings, numbers, vectors;
-    uint64_t elements, step, drawn;
+    uint32_t version, settings, parts;
+    uint64_t step, drawn, bytes[CHECKPOINT_PARTS_MAX];
 };
-
-static size_t vector_bytes(const struct checkpoint *c)
-{
-    return c->elements * sizeof(float);
-}
 
 static uint8_t *encode(const struct checkpoint *c, size_t *bytes)
 {
     size_t settings = strlen(c->settings);
-    *bytes = HEADER_BYTES + settings + c->numbers * sizeof(double) + c->vectors * vector_bytes(c) +
-             SUM_BYTES;
+    *bytes = HEADER_BYTES + c->parts * sizeof(uint64_t) + settings + SUM_BYTES;
+    for (uint32_t i = 0; i < c->parts; i++)
+        *bytes += c->part[i].bytes;
     uint8_t *data = malloc(*bytes);
     if (!data)
         return NULL;
@@ -53,15 +50,15 @@ static uint8_t *encode(const struct checkpoint *c, size_t *bytes)
     put_bytes(&w, MAGIC, MAGIC_BYTES);
     put_u32(&w, VERSION);
     put_u32(&w, (uint32_t)settings);
-    put_u32(&w, c->numbers);
-    put_u32(&w, c->vectors);
-    put_u64(&w, c->elements);
+    put_u32(&w, c->parts);
+    put_u32(&w, 0);
     put_u64(&w, c->step);
     put_u64(&w, c->drawn);
+    for (uint32_t i = 0; i < c->parts; i++)
+        put_u64(&w, c->part[i].bytes);
     put_bytes(&w, c->settings, settings);
-    put_bytes(&w, c->number, c->numbers * sizeof(double));
-    for (uint32_t i = 0; i < c->vectors; i++)
-        put_bytes(&w, c->vector[i], vector_bytes(c));
+    for (uint32_t i = 0; i < c->parts; i++)
+        put_bytes(&w, c->part[i].data, c->part[i].bytes);
     put_u64(&w, XXH3_64bits(data, w.len));
     return data;
 }
@@ -69,22 +66,27 @@ static uint8_t *encode(const struct checkpoint *c, size_t *bytes)
 static struct header header_of(byte_reader *r)
 {
     struct header h = {.version = get_u32(r), .settings = get_u32(r)};
-    h.numbers = get_u32(r);
-    h.vectors = get_u32(r);
-    h.elements = get_u64(r);
+    h.parts = get_u32(r);
+    get_u32(r);
     h.step = get_u64(r);
     h.drawn = get_u64(r);
+    for (uint32_t i = 0; i < h.parts && i < CHECKPOINT_PARTS_MAX; i++)
+        h.bytes[i] = get_u64(r);
     return h;
 }
 
 /* Bytes that the header promises; 0 when it cannot be. */
 static uint64_t promised(const struct header *h)
 {
-    if (h->settings > CHECKPOINT_SETTINGS_MAX || h->numbers > UINT16_MAX ||
-        h->vectors > CHECKPOINT_VECTORS_MAX || h->elements > UINT64_C(1) << 48)
+    if (h->settings > CHECKPOINT_SETTINGS_MAX || h->parts > CHECKPOINT_PARTS_MAX)
         return 0;
-    return HEADER_BYTES + h->settings + h->numbers * sizeof(double) +
-           h->vectors * h->elements * sizeof(float) + SUM_BYTES;
+    uint64_t sum = HEADER_BYTES + h->parts * sizeof(uint64_t) + h->settings + SUM_BYTES;
+    for (uint32_t i = 0; i < h->parts; i++) {
+        if (h->bytes[i] > PART_BYTES_MAX)
+            return 0;
+        sum += h->bytes[i];
+    }
+    return sum;
 }
 
 static bool begins(const char *line, int len, const char *with)
@@ -118,6 +120,41 @@ static bool compare(const char *path, const char *was, size_t was_len, struct ch
     return fail(error, "%s was written with other settings; " START_ANEW, path);
 }
 
+/* Of each part its size, and room where any will do; nothing is changed where one does not fit. */
+static bool fit_parts(const char *path, const struct header *h, const struct checkpoint *c,
+                      void *room[CHECKPOINT_PARTS_MAX], char *error)
+{
+    if (h->parts != c->parts)
+        return fail(error, "%s holds %u parts, this run %u; " START_ANEW, path, h->parts, c->parts);
+    for (uint32_t i = 0; i < c->parts; i++) {
+        const struct checkpoint_part *p = &c->part[i];
+        if (!p->any && h->bytes[i] != p->bytes)
+            return fail(error, "%s holds %llu bytes of %s, this run %zu; " START_ANEW, path,
+                        (unsigned long long)h->bytes[i], p->name, p->bytes);
+        if (p->any && !(room[i] = malloc(h->bytes[i] + 1)))
+            return fail(error, "no memory for %s of %s", p->name, path);
+    }
+    return true;
+}
+
+static bool take_parts(const char *path, byte_reader *r, const struct header *h, struct checkpoint *c, char *error)
+{
+    void *room[CHECKPOINT_PARTS_MAX] = {NULL};
+    if (!fit_parts(path, h, c, room, error)) {
+        for (uint32_t i = 0; i < CHECKPOINT_PARTS_MAX; i++)
+            free(room[i]);
+        return false;
+    }
+    for (uint32_t i = 0; i < c->parts; i++) {
+        struct checkpoint_part *p = &c->part[i];
+        p->data = p->any ? room[i] : p->data;
+        p->bytes = h->bytes[i];
+        if (p->bytes)
+            memcpy(p->data, get_bytes(r, p->bytes), p->bytes);
+    }
+    return true;
+}
+
 static bool decode(const char *path, const uint8_t *data, size_t bytes, struct checkpoint *c,
                    char *error)
 {
@@ -138,7 +175,7 @@ static bool decode(const char *path, const uint8_t *data, size_t bytes, struct c
                     "version that wrote it, or " START_ANEW,
                     path, h.version, VERSION);
     uint64_t size = promised(&h);
-    if (size > bytes)
+    if (!r.ok || size > bytes)
         return fail(error,
                     "%s is truncated: %zu bytes where its header promises %llu; take an older "
                     "copy, or " START_ANEW,
@@ -152,15 +189,8 @@ static bool decode(const char *path, const uint8_t *data, size_t bytes, struct c
     const char *settings = (const char *)get_bytes(&r, h.settings);
     if (!settings || !compare(path, settings, h.settings, c, error))
         return false;
-    if (h.numbers != c->numbers || h.vectors != c->vectors || h.elements != c->elements)
-        return fail(
-            error,
-            "%s holds %u numbers and %u x %llu parameters, this run %u and %u x %zu; " START_ANEW,
-            path, h.numbers, h.vectors, (unsigned long long)h.elements, c->numbers, c->vectors,
-            c->elements);
-    memcpy(c->number, get_bytes(&r, c->numbers * sizeof(double)), c->numbers * sizeof(double));
-    for (uint32_t i = 0; i < c->vectors; i++)
-        memcpy(c->vector[i], get_bytes(&r, vector_bytes(c)), vector_bytes(c));
+    if (!take_parts(path, &r, &h, c, error))
+        return false;
     c->step = h.step;
     c->drawn = h.drawn;
     return true;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # train.sh - sleet-train: each of its tasks learns; a run that was killed and resumed ends with the
 # same bits, files that do not fit are refused and kept, a killed trainer goes on in a job.
-# Arguments: the cases to run, of tasks triggers quorums resume refuse parts job (all).
+# Arguments: the cases to run, of tasks triggers quorums resume stops refuse parts job (all).
 # Needs the build folder in SLEET_BUILD or BUILDDIR, and dataset-fashion-mnist.
 # shellcheck source=lib.sh disable=SC2034,SC2154
 . "$(dirname "$0")/lib.sh" train sleetd sleetctl sleet-train
@@ -221,6 +221,51 @@ resume_case() {
     done
 }
 
+# Ended on purpose, each method goes on with the state that it had.
+stops_case() {
+    local how what at
+    for how in "--average none --steps 40 --optimizer adamw --lr 0.003 --clip-norm 1 --warm-up 20" \
+        "--sim 1 --steps 40 --average owner --optimizer adamw --lr 0.003" \
+        "--sim 1 --steps 40 --every 5 --outer nesterov --slices 2 --slice-members 1" \
+        "--sim 1 --steps 40 --every auto --step-time 0.05" "--sim 1 --steps 60 --batch-control --slow 3:1"; do
+        what="stops: ${how//--/}" at=33
+        rm -f "$work"/*.ckpt
+        # shellcheck disable=SC2086 # words
+        train whole $how --hidden 16,16 --checkpoint "$work/whole.ckpt"
+        # shellcheck disable=SC2086
+        train half $how --hidden 16,16 --checkpoint "$work/half.ckpt" --stop-at $at
+        ok "$what: one run to the end, and one that stops" eval 'ended whole 60 && ended half 60'
+        ok "$what: it says so (code $code): $(tail -n 1 "$work/half.out")" eval \
+            '[ "$code" = 0 ] && said half.out "\"event\":\"stopped\",\"step\":$at"'
+        # shellcheck disable=SC2086
+        train half $how --hidden 16,16 --checkpoint "$work/half.ckpt" --resume
+        ok "$what: resumed, it ends" ended half 60
+        ok "$what: with the same state, bit by bit" cmp "$work/whole.ckpt" "$work/half.ckpt"
+        ok "$what: and the same score" [ "$(figure whole averaged_accuracy)" = "$(figure half averaged_accuracy)" ]
+    done
+    left_out stops
+}
+
+# left_out WHAT: what a sparse codec left out of gradients among daemons goes to the file and from there to the daemon.
+left_out() {
+    local i what="$1: what was left out" how=(--average gradient --codec topk --ef plain --hidden 8 --steps 60)
+    host=127.0.0.1
+    rm -f "$work"/*.ckpt
+    pair --
+    for i in a b; do
+        train "t$i" "${how[@]}" --control "$work/$i.sock" --shard "$([ $i = a ] && echo 0 || echo 1)/2" --min-nodes 2 \
+            --checkpoint "$work/$i.ckpt" --stop-at 30
+    done
+    for i in a b; do ok "$what: $i stops" ended "t$i" 60; done
+    # The file ends with it, 6,370 parameters of 4 bytes, and a sum of 8.
+    ok "$what: there is some" [ "$(tail -c 25488 "$work/a.ckpt" | head -c 25480 | tr -d '\0' | wc -c)" -gt 1000 ]
+    cp "$work/a.ckpt" "$work/before"
+    train ta "${how[@]}" --control "$work/a.sock" --shard 0/2 --min-nodes 1 --state-wait 0 --checkpoint "$work/a.ckpt" --stop-at 30 --resume
+    ok "$what: a comes again, and stops at once" eval 'ended ta 60 && said ta.err "resumed from"'
+    ok "$what: it has the same, bit by bit" cmp "$work/a.ckpt" "$work/before"
+    stop a b
+}
+
 # ---- what is refused -----------------------------------------------------------------
 
 # not_resumed WHAT PATTERN FILE OPTIONS...: ended with a sentence that names FILE, which is kept.
@@ -253,6 +298,7 @@ refuse_case() {
     ended r 30
     not_resumed "an old file without --resume" 'add --resume' "$good"
     not_resumed "another batch" 'with batch = 64, this run has batch = 32' "$good" --resume --batch 32
+    not_resumed "gradients" 'with average = none, this run has average = gradient' "$good" --resume --average gradient --sim 1
     not_resumed "another model" 'model = MLP .* this run has model = CNN' "$good" --resume --model cnn
     not_resumed "other data" 'with data = 3000 samples' "$good" --resume --limit 2900
     cp "$good" "$work/other.ckpt"
@@ -269,6 +315,9 @@ refuse_case() {
     train r --average none --checkpoint "$work/none/a.ckpt"
     ok "refuse: a folder that is not there" ended r 30
     ok "refuse: at once, before a step" eval 'said r.err "none/a.ckpt: No such file" && ! said r.out event'
+    printf '\001' | dd of="$work/other.ckpt" bs=1 seek=8 conv=notrunc status=none
+    not_resumed "a file of an earlier build" 'has format 1, this sleet-train reads format 2' "$work/other.ckpt" --resume
+    idle "stop-at need --checkpoint" --stop-at 5
     idle "--ef-alpha .* needs that" --average gradient --ef plain --ef-alpha 0.5
     idle "--momentum is for" --optimizer adamw --momentum 0.5
     idle "--beta1 and --beta2 are for" --beta2 0.9
@@ -344,5 +393,5 @@ job_case() {
     in_job "job, outer steps" --every 5 --outer nesterov --outer-momentum 0.5 --step-time 0.02
 }
 
-[ $# -gt 0 ] || set -- tasks triggers quorums resume refuse parts job
+[ $# -gt 0 ] || set -- tasks triggers quorums resume stops refuse parts job
 run_cases "$@"

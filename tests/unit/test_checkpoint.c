@@ -28,11 +28,10 @@ static bool scene_open(struct scene *s)
     s->state = (struct checkpoint){.settings = SETTINGS,
                                    .step = 41,
                                    .drawn = UINT64_C(1) << 40,
-                                   .number = s->number,
-                                   .numbers = NUMBERS,
-                                   .vector = {s->params, s->momentum},
-                                   .vectors = 2,
-                                   .elements = ELEMENTS};
+                                   .part = {{"numbers", s->number, sizeof s->number, false},
+                                            {"params", s->params, sizeof s->params, false},
+                                            {"momentum", s->momentum, sizeof s->momentum, false}},
+                                   .parts = 3};
     snprintf(s->folder, sizeof s->folder, "/tmp/sleet-checkpoint-XXXXXX");
     if (!mkdtemp(s->folder))
         return false;
@@ -81,11 +80,10 @@ static void other_init(struct other *o)
     o->state = (struct checkpoint){.settings = SETTINGS,
                                    .step = 3,
                                    .drawn = 4,
-                                   .number = o->number,
-                                   .numbers = NUMBERS,
-                                   .vector = {o->params, o->momentum},
-                                   .vectors = 2,
-                                   .elements = ELEMENTS};
+                                   .part = {{"numbers", o->number, sizeof o->number, false},
+                                            {"params", o->params, sizeof o->params, false},
+                                            {"momentum", o->momentum, sizeof o->momentum, false}},
+                                   .parts = 3};
 }
 
 /* Reading the file fails with a sentence that names it and holds `part`; nothing is touched. */
@@ -135,7 +133,7 @@ static void every_truncation_is_refused(void)
     REQUIRE(scene_open(&s));
     write_good(&s);
     size_t bytes = slurp(s.path, data);
-    CHECK_EQ(bytes, 48 + strlen(SETTINGS) + 8 * NUMBERS + 2 * 4 * ELEMENTS + 8);
+    CHECK_EQ(bytes, 40 + 3 * 8 + strlen(SETTINGS) + 8 * NUMBERS + 2 * 4 * ELEMENTS + 8);
     for (size_t n = 0; n < bytes; n++) {
         spill(s.path, data, n);
         check_refused(&s, n < 8 ? "is not a checkpoint" : "is truncated");
@@ -171,11 +169,11 @@ static void other_formats_and_files_are_refused(void)
     REQUIRE(scene_open(&s));
     write_good(&s);
     size_t bytes = slurp(s.path, data);
-    data[8] = 2; /* a later version, whole */
+    data[8] = 1; /* an earlier version, whole */
     XXH64_hash_t sum = XXH3_64bits(data, bytes - 8);
     memcpy(data + bytes - 8, &sum, 8);
     spill(s.path, data, bytes);
-    check_refused(&s, "has format 2, this sleet-train reads format 1");
+    check_refused(&s, "has format 1, this sleet-train reads format 2");
     spill(s.path, (const uint8_t *)"GIF89a, certainly no checkpoint", 31);
     check_refused(&s, "is not a checkpoint of sleet-train");
     other_init(&o);
@@ -207,8 +205,37 @@ static void other_settings_are_named(void)
         check_refused_with(s.path, &o, cases[i].part);
     }
     other_init(&o);
-    o.state.elements = ELEMENTS - 1;
-    check_refused_with(s.path, &o, "2 x 5 parameters, this run 3 and 2 x 4");
+    o.state.part[2].bytes -= 4;
+    check_refused_with(s.path, &o, "holds 20 bytes of momentum, this run 16");
+    other_init(&o);
+    o.state.part[0].any = true; /* is not kept where another part does not fit */
+    o.state.part[2].bytes += 4;
+    check_refused_with(s.path, &o, "holds 20 bytes of momentum, this run 24");
+    other_init(&o);
+    o.state.parts = 2;
+    check_refused_with(s.path, &o, "holds 3 parts, this run 2");
+    scene_close(&s);
+}
+
+/* A part of any size is what was written, also nothing. */
+static void a_part_may_have_any_size(void)
+{
+    struct scene s;
+    struct other o;
+    char error[CHECKPOINT_ERROR_MAX] = "";
+    REQUIRE(scene_open(&s));
+    for (size_t bytes = 0; bytes <= sizeof s.momentum; bytes += 4) {
+        s.state.part[2].bytes = bytes;
+        s.state.part[2].data = bytes ? s.momentum : NULL;
+        write_good(&s);
+        other_init(&o);
+        o.state.part[2] = (struct checkpoint_part){.name = "momentum", .any = true};
+        CHECK(checkpoint_read(s.path, &o.state, error));
+        CHECK_EQ(o.state.part[2].bytes, bytes);
+        CHECK_MEM(o.state.part[2].data, s.momentum, bytes);
+        CHECK_MEM(o.params, s.params, sizeof s.params);
+        free(o.state.part[2].data);
+    }
     scene_close(&s);
 }
 
@@ -293,6 +320,6 @@ static void the_temporary_file_is_one_writers(void)
 TEST_SUITE(checkpoint) = {
     TEST(what_is_written_is_read),           TEST(every_truncation_is_refused),
     TEST(every_changed_byte_is_refused),     TEST(other_formats_and_files_are_refused),
-    TEST(other_settings_are_named),          TEST(one_line_may_differ),
-    TEST(a_failed_write_loses_nothing),
+    TEST(other_settings_are_named),          TEST(a_part_may_have_any_size),
+    TEST(one_line_may_differ),               TEST(a_failed_write_loses_nothing),
     TEST(the_temporary_file_is_one_writers), TEST_END};
