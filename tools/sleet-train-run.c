@@ -80,6 +80,7 @@ static int learn_part(struct run *r)
     if (!r->given)
         return train_fail(&r->print, "%s", why);
     r->tally->steps = (double)r->parts.steps;
+    r->tally->drawn = r->tally->steps * r->o->batch;
     return EXIT_OK;
 }
 

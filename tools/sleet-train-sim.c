@@ -274,6 +274,7 @@ int train_sim(const struct train_options *o, const struct dataset *data)
         const struct sim_config config = sim_network(o);
         status = parts_simulate(s->node, &config, &s->print, s->tally, &s->bytes_before);
         from = (uint64_t)s->tally->steps;
+        s->tally->drawn = s->tally->steps * o->batch;
     }
     s->pace = (struct pace){.options = o,
                             .cluster = s->cluster,
