@@ -36,6 +36,7 @@
     X(pace) \
     X(quorum) \
     X(refresh) \
+    X(roles) \
     X(rounds) \
     X(rps) \
     X(session) \

@@ -1,0 +1,201 @@
+/* Nodes that are not alike: what they declare that they can send, what they are, where they stand. */
+#include "helpers.h"
+
+#define NODES 4
+#define SLOW 3
+#define ELEMENTS 60000
+#define MBIT UINT64_C(1000000)
+
+static void draw(cluster *c, uint64_t seed)
+{
+    sleet_rng rng = {seed};
+    fill_grid(c, &rng);
+}
+
+/* Fragments that others have scattered to the node in its rounds: 0 for one that owns nothing. */
+static uint64_t reduced(cluster *c, uint32_t node)
+{
+    engine_set s;
+    return engine_get_set(sim_engine(cluster_sim(c), node), cluster_set(c, node), &s, sim_now(cluster_sim(c))) ? s.scatter.expected : 0;
+}
+
+/* Milliseconds that the slowest takes, the mean of some rounds. */
+static double time_of_rounds(cluster *c)
+{
+    const int rounds = 6;
+    double sum = 0;
+    for (int r = 0; r < rounds; r++) {
+        double longest = 0;
+        draw(c, test_seed() + (uint64_t)r);
+        CHECK(cluster_round(c, &(sleet_round_options){.deadline_ns = SEC(10)}));
+        for (uint32_t i = 0; i < nodes_of(c); i++) {
+            const struct cluster_report *p = cluster_report(c, i);
+            double took = (double)time_since(p->reported_at, p->started_at) / 1e6;
+            longest = took > longest ? took : longest;
+        }
+        sum += longest / rounds;
+    }
+    return sum;
+}
+
+/* One of four sends at a tenth of the others' rate.  Owning a quarter it sends 1.5 vectors a round, owning nothing one. */
+static void a_slow_node_that_says_so_holds_up_less(void)
+{
+    struct sim_node each[NODES] = {{.rate_bps = 100 * MBIT}, {.rate_bps = 100 * MBIT}, {.rate_bps = 100 * MBIT}, {.rate_bps = 10 * MBIT}};
+    uint64_t count = ELEMENTS;
+    double took[2];
+    for (int said = 0; said < 2; said++) {
+        struct sim_config config = {.nodes = NODES, .seed = test_seed(), .link = CLEAN_LINK, .each = each, .budget_first = SEC(2)};
+        each[SLOW].declared.kbit = said ? 10000 : 0; /* who says nothing counts as 100 Mbit/s */
+        cluster *c = ready_cluster(&config, &count, 1);
+        REQUIRE(c);
+        uint64_t before = reduced(c, SLOW);
+        took[said] = time_of_rounds(c);
+        CHECK(identical(c));
+        CHECK_EQ(reduced(c, SLOW) > before, !said);
+        CHECK(ledger_balances(c));
+        cluster_free(c);
+    }
+    printf("rounds with a slow node: %.0f ms, where it says so %.0f ms: %.2f times as fast\n", took[0], took[1], took[0] / took[1]);
+    CHECK(took[0] / took[1] > 1.35 && took[0] / took[1] < 1.6);
+}
+
+/* A daemon that starts again with another declaration is another life of the node: all come to new shares. */
+static void who_comes_back_may_declare_otherwise(void)
+{
+    struct sim_node each[NODES] = {{.declared.kbit = 20000}, {.declared.kbit = 20000}, {.declared.kbit = 20000}, {.declared.kbit = 20000}};
+    struct sim_config config = {.nodes = NODES, .seed = test_seed(), .link = CLEAN_LINK, .each = each};
+    uint64_t count = ELEMENTS;
+    cluster *c = ready_cluster(&config, &count, 1);
+    REQUIRE(c);
+    for (int r = 0; r < 8; r++)
+        CHECK(cluster_round(c, NULL));
+    CHECK(reduced(c, SLOW) > 0);
+    each[SLOW].declared.kbit = 2000;
+    CHECK(sim_restart(cluster_sim(c), SLOW));
+    CHECK_EQ(cluster_register(c, SLOW), 0);
+    cluster_idle(c, SEC(3));
+    for (int r = 0; r < 12; r++) {
+        CHECK(cluster_round(c, NULL));
+        cluster_idle(c, MS(200));
+    }
+    CHECK(all_complete(c));
+    CHECK(identical(c));
+    CHECK_EQ(reduced(c, SLOW), 0);
+    CHECK(ledger_balances(c));
+    cluster_free(c);
+}
+
+/* ---- clients -------------------------------------------------------------------------- */
+
+/* Behind a box that lets nobody in whom the client has not sent something to: it starts behind it. */
+static cluster *with_client(struct sim_config *config, uint32_t client)
+{
+    uint64_t count = ELEMENTS / 6;
+    config->open_join = true;
+    config->seeds = 1; /* nobody but node 0 is known to anybody at first */
+    cluster *c = cluster_new(config, &count, 1);
+    if (!c)
+        return NULL;
+    sim_kill(cluster_sim(c), client);
+    sim_rebind(cluster_sim(c), client);
+    CHECK(sim_restart(cluster_sim(c), client));
+    CHECK_EQ(cluster_register(c, client), 0);
+    cluster_idle(c, SEC(5));
+    for (int r = 0; r < 8; r++) {
+        cluster_round(c, NULL);
+        cluster_idle(c, MS(500));
+    }
+    return c;
+}
+
+static void clients_average_and_own_nothing(void)
+{
+    static const struct set_kind kinds[] = {{.strategy = SLEET_RPS}, {.strategy = SLEET_MOSHPIT, .numbers = {2, 2}}};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        const uint32_t client = 2;
+        struct sim_node each[NODES] = {[2] = {.declared.role = ROLE_CLIENT}};
+        struct sim_config config = {.nodes = NODES, .seed = test_seed(), .link = CLEAN_LINK, .each = each, .kind = kinds[k]};
+        cluster *c = with_client(&config, client);
+        REQUIRE(c);
+        double mean = 0;
+        draw(c, test_seed());
+        for (uint32_t i = 0; i < NODES; i++)
+            mean += (double)cluster_values(c, i)[77] / NODES;
+        for (int r = 0; r < 2; r++) { /* a pass of moshpit:2,2 */
+            CHECK(cluster_round(c, NULL));
+            cluster_idle(c, MS(100));
+        }
+        CHECK(identical(c));
+        CHECK_NEAR((double)cluster_values(c, client)[77], mean, 1e-7);
+        for (uint32_t i = 0; i < NODES; i++) {
+            CHECK_EQ(reduced(c, i) == 0, i == client);
+            CHECK_EQ(cluster_report(c, i)->report.coverage, 1);
+        }
+        CHECK(ledger_balances(c));
+        cluster_free(c);
+    }
+}
+
+/* The job's model is not the client's, whose id is the lowest. */
+static void clients_found_no_job(void)
+{
+    struct sim_node each[NODES] = {[0] = {.declared.role = ROLE_CLIENT}};
+    struct sim_config config = {.nodes = NODES, .seed = test_seed(), .link = CLEAN_LINK, .each = each};
+    uint64_t count = 1000;
+    cluster *c = cluster_new(&config, &count, 1);
+    REQUIRE(c);
+    cluster_idle(c, SEC(4));
+    for (uint32_t i = 0; i < NODES; i++)
+        cluster_values(c, i)[5] = (float)(i + 1);
+    CHECK(cluster_round(c, NULL));
+    for (uint32_t i = 0; i < NODES; i++)
+        CHECK_EQ(cluster_values(c, i)[5], 2);
+    cluster_free(c);
+    for (uint32_t i = 0; i < NODES; i++) /* where all are clients one does */
+        each[i].declared.role = ROLE_CLIENT;
+    c = ready_cluster(&config, &count, 1);
+    CHECK(c != NULL);
+    cluster_free(c);
+}
+
+/* ---- sites ----------------------------------------------------------------------------- */
+
+/* Two LANs whose nodes' ids alternate.  With the way between them cut for a round, that within the groups lacks nothing. */
+static void sites_average_first(void)
+{
+    struct sim_node each[8];
+    struct sim_config config = {.nodes = 8, .seed = test_seed(), .link = CLEAN_LINK, .each = each,
+                                .kind = {.strategy = SLEET_HIERARCHICAL, .numbers = {4}}};
+    uint64_t count = 10000;
+    for (uint32_t i = 0; i < 8; i++)
+        each[i] = (struct sim_node){.declared.site = {i % 2 ? 'b' : 'a'}};
+    cluster *c = cluster_new(&config, &count, 1);
+    REQUIRE(c);
+    cluster_idle(c, SEC(4));
+    for (int r = 0; r < 6 || cluster_report(c, 0)->report.round % 2 == 0; r++) {
+        CHECK(cluster_round(c, NULL));
+        cluster_idle(c, MS(200));
+    }
+    for (uint32_t i = 0; i < 8; i++)
+        for (uint32_t k = 0; k < 8; k++)
+            if (i % 2 != k % 2)
+                sim_set_link(cluster_sim(c), i, k, &(struct sim_link){.loss = 1});
+    draw(c, test_seed());
+    CHECK(cluster_round(c, NULL));
+    for (uint32_t i = 0; i < 8; i++) {
+        CHECK_EQ(cluster_report(c, i)->report.coverage, 1);
+        CHECK_EQ(cluster_report(c, i)->report.expected, 4);
+        CHECK_EQ(cluster_values(c, i)[9], cluster_values(c, i % 2)[9]);
+    }
+    CHECK(cluster_values(c, 0)[9] != cluster_values(c, 1)[9]);
+    cluster_free(c);
+}
+
+TEST_SUITE(roles) = {
+    TEST(a_slow_node_that_says_so_holds_up_less),
+    TEST(who_comes_back_may_declare_otherwise),
+    TEST(clients_average_and_own_nothing),
+    TEST(clients_found_no_job),
+    TEST(sites_average_first),
+    TEST_END};
