@@ -86,6 +86,36 @@ static void who_comes_back_may_declare_otherwise(void)
     cluster_free(c);
 }
 
+/* Nodes 0 and 1 do not hear each other, so four nodes have three lists: whose shares each reckons from what the others
+ * tell of theirs. */
+static void shares_of_other_groups_are_known(void)
+{
+    struct sim_node each[NODES] = {{.declared.kbit = 20000}, {.declared.kbit = 30000}, {.declared.kbit = 40000}, {.declared.kbit = 0}};
+    struct sim_config config = {.nodes = NODES, .seed = test_seed(), .link = CLEAN_LINK, .each = each};
+    struct sim_link down = {.down = true};
+    uint64_t count = ELEMENTS;
+    double mean = 0;
+    cluster *c = ready_cluster(&config, &count, 1);
+    REQUIRE(c);
+    sim_set_link(cluster_sim(c), 0, 1, &down);
+    sim_set_link(cluster_sim(c), 1, 0, &down);
+    cluster_idle(c, SEC(4)); /* they have noticed */
+    for (int r = 0; r < 10; r++) {
+        draw(c, test_seed());
+        CHECK(cluster_round(c, NULL));
+        cluster_idle(c, MS(200));
+        mean += cluster_report(c, 2)->report.coverage / 10;
+    }
+    CHECK(mean > 0.9);
+    for (uint32_t i = 0; i < NODES; i++) {
+        engine_counters k;
+        engine_get_counters(sim_engine(cluster_sim(c), i), &k);
+        CHECK_EQ(k.usurped, 0);
+    }
+    CHECK(ledger_balances(c));
+    cluster_free(c);
+}
+
 /* ---- clients -------------------------------------------------------------------------- */
 
 /* Behind a box that lets nobody in whom the client has not sent something to: it starts behind it. */
@@ -195,6 +225,7 @@ static void sites_average_first(void)
 TEST_SUITE(roles) = {
     TEST(a_slow_node_that_says_so_holds_up_less),
     TEST(who_comes_back_may_declare_otherwise),
+    TEST(shares_of_other_groups_are_known),
     TEST(clients_average_and_own_nothing),
     TEST(clients_found_no_job),
     TEST(sites_average_first),

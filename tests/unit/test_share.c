@@ -70,6 +70,7 @@ static void no_shares_are_faster(void)
             f[i] = (double)share[i] / SHARE_WHOLE;
             all += f[i];
             CHECK(uplink[i] != UPLINK_CLIENT || share[i] == 0);
+            CHECK(share[i] == 0 || share[i] >= SHARE_WHOLE / (8 * n) - 1);
         }
         CHECK(fabs(all - 1) < 1e-3);
         double best = best_time(uplink, n, room, 0, GRID);
