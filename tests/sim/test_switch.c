@@ -1,9 +1,11 @@
 /* Another strategy for a job that runs. */
 #include "helpers.h"
+#include "strategy/edge_list.h"
 #include <math.h>
 
 static const uint64_t counts[] = {20 * 288 + 100};
 
+static struct edge_list edges; /* that strategy graph goes by; of no nodes: none are given */
 static uint64_t alarms; /* that replicas differ which ought to be equal */
 
 static void note(void *arg, log_level level, log_fault fault, const char *event, const log_field *fields, int n)
@@ -15,6 +17,7 @@ static void note(void *arg, log_level level, log_fault fault, const char *event,
 static cluster *set_up(uint32_t nodes, double loss)
 {
     struct sim_config config = {.nodes = nodes, .seed = test_seed(), .link = {.delay = US(200), .loss = loss},
+                                .edges = edges.n ? &edges : NULL,
                                 .log = {.emit = note}};
     alarms = 0;
     cluster *c = ready_cluster(&config, counts, 1);
@@ -119,6 +122,10 @@ static void through_all_strategies(void)
 #define WORD(name, value, text, ...) text,
     static const char *const words[] = {SLEET_STRATEGY_MAP(WORD) "rps"};
 #undef WORD
+    static const char ring[] = "1 2\n2 3\n3 4\n4 5\n5 6\n6 7\n7 8\n8 1\n";
+    struct edge_fault fault;
+    char word[STRATEGY_WORD];
+    REQUIRE(edge_list_parse(&edges, ring, sizeof ring - 1, &fault));
     cluster *c = set_up(8, 0.05);
     REQUIRE(c);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -126,13 +133,16 @@ static void through_all_strategies(void)
         uint64_t from = told(c, (uint32_t)i % 8).strategy_from;
         struct seen seen = run_to(c, from + 2, from);
         CHECK(seen.all && !seen.late);
-        CHECK(all_told(c, (uint32_t)i + 1, i % 8 + 1, from, words[i]));
+        struct set_kind kind = {0};
+        CHECK(kind_strategy_of(&kind, words[i]) && !edge_list_fit(&edges, 1, &kind)); /* graph: with its numbers */
+        CHECK(all_told(c, (uint32_t)i + 1, i % 8 + 1, from, kind_strategy_word(&kind, word)));
         CHECK(told(c, 0).consensus_distance >= 0);
     }
     CHECK(apart(c) < 1e-6);
     CHECK_EQ(alarms, 0);
     CHECK_EQ(cluster_overdue(c), 0);
     cluster_free(c);
+    edge_list_free(&edges);
 }
 
 /* Within a fraction of the ping period, whatever is lost. */
