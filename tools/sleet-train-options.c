@@ -77,6 +77,8 @@
     X(O_NO_REPAIR, "no-repair", NULL, "simulation: do not repair lost results")             \
     X(O_CLIP, "clip", "C", "simulation: bound what lies C times further off than usual (0: no)") \
     X(O_STRAGGLE, "straggle", "F", "simulation: each node at its own pace, of each round's steps one takes F times --step-time (0.02); uniform: each 0 to 10 times") \
+    X(O_KILL, "kill", "S[,D]", "simulation: every S seconds a node dies, and starts anew D seconds later (D 5)") \
+    X(O_BLOCKING, "blocking", NULL, "simulation: a step waits until a round has all nodes, exactly (plain all-reduce)") \
     X(O_LIE, "lie", "X", "simulation: the last node sends its values times X (1)")          \
     X(O_CHECKPOINT, "checkpoint", "FILE", "keep the run's state in FILE, one a node")       \
     X(O_CHECKPOINT_EVERY, "checkpoint-every", "STEPS", "how often (once an epoch)")         \
@@ -186,6 +188,19 @@ static bool sites_of(const char *text, struct train_sites *s)
     }
     return !text && whole32(part[0], 2, NODES_MAX, &s->n) && number_real(part[1], 0.001, 100, &s->mbit) &&
            number_real(part[2], 0.001, 10000, &s->delay_ms);
+}
+
+/* S[,D] */
+static bool kill_of(const char *text, struct train_options *o)
+{
+    char every[16];
+    size_t len = strcspn(text, ",");
+    if (len >= sizeof every)
+        return false;
+    memcpy(every, text, len);
+    every[len] = '\0';
+    o->down = 5;
+    return number_real(every, 0.1, 86400, &o->kill) && (!text[len] || number_real(text + len + 1, 0.001, 86400, &o->down));
 }
 
 static bool pick(const char *text, const char *first, const char *second, bool *is_first)
@@ -302,6 +317,8 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_SITES: return sites_of(v, &o->sites);
     case O_NO_REPAIR: o->no_repair = true; return true;
     case O_CLIP: return number_real(v, 0, 1e6, &o->clip);
+    case O_KILL: return kill_of(v, o);
+    case O_BLOCKING: o->blocking = true; return true;
     case O_LIE: return number_real(v, -1e6, 1e6, &o->lie);
     case O_CHECKPOINT: o->checkpoint = v; return *v != '\0';
     case O_CHECKPOINT_EVERY: return whole32(v, 1, UINT32_MAX, &o->checkpoint_every);

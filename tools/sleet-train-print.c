@@ -112,6 +112,10 @@ void train_print_settings(const struct train_print *p, const struct train_option
         fprintf(to, ", steps of 0 to %g ms", 1e3 * o->straggle * (o->step_time > 0 ? o->step_time : STEP_TIME));
     else if (o->straggle > 0)
         fprintf(to, ", a straggler's step %g times as long", o->straggle);
+    if (o->blocking)
+        fprintf(to, ", each step waits for all");
+    if (o->kill > 0)
+        fprintf(to, ", every %g s a node dies for %g s", o->kill, o->down);
     if (o->sim)
         fprintf(to, ", simulated loss %g%s%s", o->loss, o->burst > 0 ? " in bursts" : "",
                 o->no_repair ? ", no repair" : "");
@@ -248,6 +252,8 @@ static void print_done_json(const struct train_print *p, const struct train_done
         printf(",\"sent_bytes\":%.0f", d->bytes);
     if (d->waits > 0)
         printf(",\"mean_wait_s\":%.4f", d->wait_sum / d->waits);
+    if (d->virtual_s > 0)
+        printf(",\"virtual_s\":%.3f,\"kills\":%u", d->virtual_s, d->kills);
     if (sim_nodes && d->across >= 0)
         printf(",\"across_bytes\":%.0f", d->across);
     if (sim_nodes && d->keep_across >= 0)
@@ -290,6 +296,8 @@ void train_print_done(struct train_print *p, const struct train_done *d, uint32_
         printf("; %.1f virtual ms a round, of %.2f contributors", d->pace_ms, d->contributors);
     if (sim_nodes)
         printf("; %.1f MB sent by a node", d->bytes * 1e-6);
+    if (d->virtual_s > 0)
+        printf("; %.1f virtual s, in which %u nodes died", d->virtual_s, d->kills);
     if (sim_nodes && d->across >= 0)
         printf(", %.2f MB to other sites", d->across * 1e-6);
     if (sim_nodes && d->keep_across >= 0)

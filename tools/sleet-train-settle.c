@@ -158,6 +158,20 @@ static const char *refuse_quorum(const struct train_options *o)
     return NULL;
 }
 
+/* What --kill and --blocking do not go with. */
+static const char *refuse_kill(const struct train_options *o)
+{
+    if ((o->kill > 0 || o->blocking) && (o->sim < 2 || o->average != AVERAGE_MODEL || o->straggle > 0 || o->partition || o->lie != 1))
+        return "--kill and --blocking are for --sim 2 or more in lock step with --average model, without --straggle, --partition and --lie";
+    if ((o->kill > 0 || o->blocking) && (o->batches.on || o->checkpoint))
+        return "--kill and --blocking do without --batch-control and --checkpoint";
+    if (o->kill > 0 && (o->down >= o->kill || !(o->step_time > 0)))
+        return "--kill needs --step-time, which lets time pass, and a node that is back before the next one dies";
+    if (o->blocking && (o->quorum || (o->kind.strategy && o->kind.strategy != SLEET_RPS)))
+        return "--blocking is all-reduce over all nodes: it goes without --strategy and --quorum";
+    return NULL;
+}
+
 /* What --partition does not go with. */
 static const char *refuse_partition(const struct train_options *o)
 {
@@ -234,6 +248,7 @@ const char *train_options_settle(struct train_options *o)
     if (o->sites.n && (!o->sim || o->sim % o->sites.n))
         return "--sites needs --sim with the same number of nodes in each site";
     wrong = refuse_quorum(o);
+    wrong = wrong ? wrong : refuse_kill(o);
     if (wrong)
         return wrong;
     if (!o->sim && (o->loss > 0 || o->burst > 0 || o->no_repair || o->clip > 0 || o->lie != 1))

@@ -14,7 +14,7 @@ struct sim_config sim_network(const struct train_options *o)
                            .edges = edges_in_force(&o->edges),
                            .codec = o->codec,
                            .repair_off = o->no_repair,
-                           .go_on_isolated = true}; /* what loss does is the question */
+                           .go_on_isolated = !(o->kill > 0)}; /* what loss does is the question */
     if (o->burst > 0) {
         c.link.ge_r = 1 / o->burst;
         c.link.ge_p = o->loss * c.link.ge_r / (1 - o->loss);

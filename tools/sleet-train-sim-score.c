@@ -8,9 +8,12 @@ double sim_averaged_score(struct simulation *s)
 {
     for (size_t k = 0; k < s->learner.params + s->learner.statistics; k++) {
         double sum = 0;
-        for (uint32_t i = 0; i < sim_honest(s); i++)
-            sum += (double)s->node[i].values[k];
-        s->mean[k] = (float)(sum / sim_honest(s));
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < sim_honest(s); i++) {
+            sum += s->kills.away[i] ? 0 : (double)s->node[i].values[k];
+            n += !s->kills.away[i];
+        }
+        s->mean[k] = (float)(sum / n);
     }
     return learner_score(&s->learner, s->mean);
 }
@@ -31,9 +34,10 @@ static double mixed_score(struct simulation *s, uint32_t i)
 
 void sim_evaluate(struct simulation *s)
 {
-    s->tally->averaged += sim_averaged_score(s);
-    for (uint32_t i = 0; i < sim_honest(s); i++) {
-        s->tally->score[i] += learner_score(&s->learner, s->node[i].values);
+    double averaged = sim_averaged_score(s);
+    s->tally->averaged += averaged;
+    for (uint32_t i = 0; i < sim_honest(s); i++) { /* one that is away has no model: it counts as their mean */
+        s->tally->score[i] += s->kills.away[i] ? averaged : learner_score(&s->learner, s->node[i].values);
         if (sim_beside(s))
             s->tally->mean_statistics[i] += mixed_score(s, i);
     }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define RETURN_ROUNDS 30 /* at the end, for nodes that are not back in the rounds yet */
+
 /* The state of node 0: only a simulation of one is saved. */
 static struct train_state state_of(struct simulation *s)
 {
@@ -95,16 +97,20 @@ static double average(struct simulation *s, uint64_t step, const bool *due, bool
     uint32_t in = 0;
     if (s->o->lie != 1)
         lie(s);
-    if (!cluster_round_from(s->cluster, due, &options))
+    bool all = s->o->blocking && !exact;
+    if (all ? !round_of_all(s->cluster, s->node, s->o->sim, &options, wait) : !cluster_round_from(s->cluster, due, &options))
         return -1;
     if (s->o->lie != 1)
         come_clean(s);
     for (uint32_t i = 0; i < s->o->sim; i++) {
         const struct cluster_report *r = cluster_report(s->cluster, i);
+        if (!r->started || kills_dead(&s->kills, i))
+            continue; /* it has not heard of the round, or died in it */
         if (r->error)
             return -1;
-        if (!r->started)
-            continue; /* it has not heard of the round */
+        if (!r->reported)
+            continue; /* it died in it, and is back */
+        kills_round(&s->kills, i, r->report.flags);
         double took = (double)time_since(r->reported_at, r->started_at) * 1e-9;
         *wait = fmax(*wait, took);
         s->tally->behind += !node_take(&s->node[i], step, r->report.flags, cluster_values(s->cluster, i));
@@ -129,7 +135,11 @@ static double average(struct simulation *s, uint64_t step, const bool *due, bool
 static double local_steps(struct simulation *s, uint64_t step)
 {
     double sum = 0, slowest = 0;
+    uint32_t n = 0;
     for (uint32_t i = 0; i < s->o->sim; i++) {
+        if (kills_dead(&s->kills, i))
+            continue;
+        n++;
         sum += node_step(&s->node[i], step, cluster_residual(s->cluster, i), s->mean);
         trigger_step(s->node[i].trigger, s->o->step_time);
         node_give(&s->node[i], cluster_values(s->cluster, i));
@@ -142,7 +152,7 @@ static double local_steps(struct simulation *s, uint64_t step)
     s->done.timed++;
     if (s->o->step_time > 0)
         cluster_idle(s->cluster, (sleet_duration)(s->o->step_time * 1e9));
-    return sum / s->o->sim;
+    return sum / n;
 }
 
 /* Those for which a round is due behind the first `done` steps: are there any? */
@@ -229,6 +239,9 @@ static int finish(struct simulation *s)
             return train_fail(&s->print, "a node did not come to the last step");
         cluster_on_report(s->cluster, NULL, NULL);
     }
+    if (s->o->kill > 0 || s->o->blocking)
+        s->done.virtual_s = kills_seconds(&s->kills);
+    s->done.kills = s->kills.count;
     s->done.bytes = (sent_bytes(s) - s->bytes_before) / s->o->sim;
     s->done.across = s->sites.n ? s->sites.bytes / s->o->sim : -1;
     s->done.keep_inside = sites_keep(&s->sites, s->cluster, false);
@@ -238,6 +251,13 @@ static int finish(struct simulation *s)
     s->done.averaged_score = s->tally->averaged / s->tally->evaluations;
     bool all[SLEET_GROUP_MAX];
     memset(all, true, sizeof all);
+    if (s->kills.cluster)
+        kills_end(&s->kills);
+    for (int i = 0; i < RETURN_ROUNDS && kills_any_away(&s->kills); i++) {
+        cluster_idle(s->cluster, SEC(1));
+        if (average(s, s->print.steps, all, false, &wait) < 0)
+            return train_fail(&s->print, "a round for who was away failed");
+    }
     uint32_t parts = s->o->average == AVERAGE_MODEL ? (s->o->spread ? s->o->spread : 1) : 0;
     for (uint32_t part = 0; part < parts; part++) {
         for (uint32_t i = 0; i < s->o->sim; i++)
@@ -282,6 +302,8 @@ int train_sim(const struct train_options *o, const struct dataset *data)
                             .tally = s->tally,
                             .scratch = s->mean,
                             .steps = s->print.steps};
+    if (status == EXIT_OK && (o->kill > 0 || o->blocking))
+        kills_begin(&s->kills, o, s->cluster, s->node);
     if (status == EXIT_OK && o->straggle > 0)
         pace_start(&s->pace);
     if (status == EXIT_OK)

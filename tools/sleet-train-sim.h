@@ -1,6 +1,7 @@
 /* sleet-train-sim.h - the parts of a simulation of all nodes in one process. */
 #ifndef SLEET_TRAIN_SIM_H
 #define SLEET_TRAIN_SIM_H
+#include "sleet-train-kills.h"
 #include "sleet-train-pace.h"
 #include "sleet-train-partition.h"
 #include "sleet-train-sites.h"
@@ -21,6 +22,7 @@ struct simulation {
     float *mean;                    /* the averaged model with its statistics */
     float *mixed;                   /* a node's with the mean statistics */
     struct pace pace;               /* --straggle: without lock step */
+    struct kills kills;             /* --kill */
     struct train_done done;
     struct train_tally *tally; /* the one in `done` */
     double started;

@@ -115,6 +115,8 @@ struct train_options {
     double clip;       /* likewise, see engine_config */
     double straggle;   /* nodes go at their own pace, and one's step takes so many times as long; 0: in lock step */
     bool uneven;       /* with it: all steps take up to so many times as long, evenly spread */
+    double kill, down; /* s: a simulated node dies so often, for so long; 0: none does */
+    bool blocking;     /* a step waits for a round of all nodes */
     double lie;        /* the last simulated node sends so many times its values; 1: honest */
     const char *checkpoint;    /* file; NULL: none */
     uint32_t checkpoint_every; /* steps; 0: once an epoch */
@@ -362,6 +364,8 @@ struct train_done {
     double bytes; /* simulation: sent by a node, up to the exact last round */
     double across; /* of them to other sites; below 0: there is one */
     double keep_inside, keep_across; /* share of a gradient's elements at the end; below 0: the same everywhere */
+    double virtual_s;   /* simulation with --kill or --blocking: that it took; else 0 */
+    uint32_t kills;
     double wait_sum, waits; /* simulation in lock step: s until the last node had its result, and rounds behind steps */
 };
 

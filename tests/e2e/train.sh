@@ -1,7 +1,7 @@
 #!/bin/bash
 # train.sh - sleet-train: each of its tasks learns; a run that was killed and resumed ends with the
 # same bits, files that do not fit are refused and kept, a killed trainer goes on in a job.
-# Arguments: the cases to run, of tasks triggers quorums resume stops refuse parts job (all).
+# Arguments: the cases to run, of tasks triggers quorums deaths resume stops refuse parts job (all).
 # Needs the build folder in SLEET_BUILD or BUILDDIR, and dataset-fashion-mnist.
 # shellcheck source=lib.sh disable=SC2034,SC2154
 . "$(dirname "$0")/lib.sh" train sleetd sleetctl sleet-train
@@ -191,6 +191,22 @@ quorums_case() {
     ok "quorums: is refused (code $code)" eval '[ "$code" = 2 ] && said t.err "^sleet-train: --quorum would lose late gradients"'
 }
 
+# Simulated nodes die and start anew: a group goes on without, all-reduce over all waits.
+deaths_case() {
+    local seconds
+    train t --sim 4 --steps 40 --hidden 8 --strategy moshpit:2,2 --step-time 0.5 --kill 5,2
+    ok "deaths: a job in groups ends" ended t 60
+    ok "deaths: $(figure t kills) nodes died, the longest wait is $(figure t longest_wait_s) s" \
+        awk -v k="$(figure t kills)" -v w="$(figure t longest_wait_s)" 'BEGIN { exit !(k >= 3 && w <= 2.1) }'
+    ok "deaths: all are back in the end, and learn to $(figure t final_accuracy)" \
+        awk -v a="$(figure t final_accuracy)" 'BEGIN { exit !(a > 0.3) }'
+    seconds=$(figure t virtual_s)
+    train t --sim 4 --steps 40 --hidden 8 --blocking --step-time 0.5 --kill 5,2
+    ok "deaths: all-reduce ends as well" ended t 60
+    ok "deaths: and stalls while one is dead, in all $(figure t virtual_s) s instead of $seconds" \
+        awk -v w="$(figure t longest_wait_s)" -v a="$(figure t virtual_s)" -v b="$seconds" 'BEGIN { exit !(w >= 2 && a > b + 2) }'
+}
+
 # ---- the same bits -----------------------------------------------------------------
 
 resume_case() {
@@ -332,6 +348,10 @@ refuse_case() {
     idle "--burst says how --loss comes" --sim 2 --burst 4
     idle "--batch is a node's part" --batch-control --batch 32 --global-batch 64
     idle "--straggle says how long" --sim 2 --straggle 5 --slow 1,2
+    idle "--kill and --blocking are for --sim" --kill 5 --step-time 1
+    idle "--kill needs --step-time" --sim 2 --kill 5
+    idle "is back before the next" --sim 2 --kill 5,6 --step-time 1
+    idle "--blocking is all-reduce over all" --sim 4 --blocking --strategy ring
 }
 
 # ---- in a job --------------------------------------------------------------------------
@@ -395,5 +415,5 @@ job_case() {
     in_job "job, outer steps" --every 5 --outer nesterov --outer-momentum 0.5 --step-time 0.02
 }
 
-[ $# -gt 0 ] || set -- tasks triggers quorums resume stops refuse parts job
+[ $# -gt 0 ] || set -- tasks triggers quorums deaths resume stops refuse parts job
 run_cases "$@"
