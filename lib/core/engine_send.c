@@ -143,6 +143,15 @@ static struct round *oldest(engine *e, const struct env *env, struct set **set, 
     return best;
 }
 
+/* The member has been sent what it is the backup of, and others have not: the rest waits for them. */
+static bool others_first(struct round *r, uint32_t rank)
+{
+    for (uint32_t i = 0; !round_goes_ahead(r, rank) && i < r->group.n; i++)
+        if (i != rank && round_goes_ahead(r, i))
+            return true;
+    return false;
+}
+
 static bool fill_burst(engine *e, engine_burst *b, struct set *s, struct round *r, uint32_t rank,
                        const struct env *env)
 {
@@ -152,8 +161,8 @@ static bool fill_burst(engine *e, engine_burst *b, struct set *s, struct round *
         room = pacer_room(&e->pacer);
     b->to = m->addr;
     r->quiet_until = (sleet_time){0};
-    bool ahead = round_goes_ahead(r, rank); /* then others may have to follow before the rest */
-    while (b->count < ENGINE_BURST_MAX && ahead == round_goes_ahead(r, rank) &&
+    bool ahead = round_goes_ahead(r, rank);
+    while (b->count < ENGINE_BURST_MAX && !(ahead && others_first(r, rank)) &&
            b->len + ENGINE_DATAGRAM_MAX <= room + ENGINE_DATAGRAM_MAX / 2) {
         size_t n =
             round_fill(s, r, env, rank, b->data + b->len + BODY_AT, m->tx_counter + 1, e->now);
