@@ -235,6 +235,20 @@ static void print_batches(const struct train_done *d)
                b->sum_least, b->sum_most);
 }
 
+/* How much is kept, and on a real node how much is resident. */
+static void print_memory(const struct train_memory *m, bool sim, bool json)
+{
+    if (json) {
+        printf(",\"parameter_bytes\":%.0f,\"moment_bytes\":%.0f", m->parameters, m->moments);
+        if (!sim)
+            printf(",\"own_bytes\":%.0f,\"shared_bytes\":%.0f", m->own, m->shared);
+        return;
+    }
+    printf("; %.2f MB of parameters, %.2f MB of moments", m->parameters * 1e-6, m->moments * 1e-6);
+    if (!sim)
+        printf(", %.1f MB in memory and %.1f MB shared with sleetd", m->own * 1e-6, m->shared * 1e-6);
+}
+
 static void print_done_json(const struct train_print *p, const struct train_done *d,
                             uint32_t sim_nodes)
 {
@@ -268,6 +282,7 @@ static void print_done_json(const struct train_print *p, const struct train_done
         printf(",\"steps_not_taken\":%llu", (unsigned long long)t->behind);
     if (sim_nodes && d->mean_statistics >= 0)
         printf(",\"mean_statistics_%s\":%.4f", metric, d->mean_statistics);
+    print_memory(&d->memory, sim_nodes > 0, true);
     puts("}");
     fflush(stdout);
 }
@@ -309,6 +324,7 @@ void train_print_done(struct train_print *p, const struct train_done *d, uint32_
                (unsigned long long)t->stalled);
     if (t->behind > 0)
         printf("; %llu steps not taken", (unsigned long long)t->behind);
+    print_memory(&d->memory, sim_nodes > 0, false);
     putchar('\n');
     fflush(stdout);
 }

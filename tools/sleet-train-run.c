@@ -338,6 +338,7 @@ static int finish(struct run *r)
             return status;
     }
     r->done.batch = &r->node.batch;
+    r->done.memory = memory_of(&r->node);
     r->done.averaged_score = learner_score(&r->learner, r->node.values);
     r->done.seconds = train_clock() - r->started;
     train_print_done(&r->print, &r->done, 0);

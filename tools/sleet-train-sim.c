@@ -269,6 +269,10 @@ static int finish(struct simulation *s)
     s->done.final_loss = learner_loss(&s->learner, s->mean);
     s->done.seconds = train_clock() - s->started;
     s->done.batch = &s->node[0].batch;
+    s->done.memory = memory_of(&s->node[0]);
+    for (uint32_t i = 1; i < s->o->sim; i++)
+        s->done.memory.moments += memory_of(&s->node[i]).moments;
+    s->done.memory.moments /= s->o->sim;
     train_print_done(&s->print, &s->done, s->o->sim);
     return EXIT_OK;
 }

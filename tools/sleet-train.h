@@ -306,6 +306,15 @@ void node_handed(struct train_node *);
 /* Take a round's result; whether its step was taken. */
 bool node_take(struct train_node *, uint64_t step, uint32_t flags, const float *tensors);
 
+/* ---- memory (sleet-train-memory.c) ------------------------------------------- */
+
+struct train_memory { /* bytes */
+    double parameters;  /* the model */
+    double moments;     /* of all optimizers, here */
+    double own, shared; /* resident in this process: its own, and what it shares with its daemon */
+};
+struct train_memory memory_of(const struct train_node *);
+
 /* ---- slices of the model (sleet-train-slice.c) ------------------------------ */
 
 /* Does the node at a place out of so many train that run? */
@@ -360,6 +369,7 @@ struct train_done {
     double slowest_s, timed; /* sum over steps since the start of the process of the longest of any node, a real node's own; and
                                 how many */
     const struct train_batch *batch; /* a node's, at the end */
+    struct train_memory memory;      /* likewise; simulation: mean moments of a node */
     double pace_ms, contributors; /* simulation with --straggle: virtual time of a round, and who is in it; else 0 */
     double bytes; /* simulation: sent by a node, up to the exact last round */
     double across; /* of them to other sites; below 0: there is one */

@@ -19,7 +19,7 @@ kill_hard() { # NAME
     kill -KILL "${pid[$1]}"
     wait "${pid[$1]}" 2>/dev/null
 }
-done_line() { sed -n 's/"seconds":[0-9.]*//; /"event":"done"/p' "$work/$1.out"; } # NAME
+done_line() { sed -n 's/"seconds":[0-9.]*//; s/,"own_bytes.*//; /"event":"done"/p' "$work/$1.out"; } # NAME
 figure() { # NAME FIELD: the last one
     sed -n "s/.*\"$2\":\([-0-9.e+]*\).*/\1/p" "$work/$1.out" | tail -n 1
 }
@@ -48,6 +48,8 @@ tasks_case() {
     learns "mlp, loss" final_loss '<' 1.2 --steps 60
     ok "tasks: mlp, loss: and it is one: $(figure t final_loss)" at_least "$(figure t final_loss)" 0.1
     learns "owners" final_accuracy '>' 0.72 --steps 60 --average owner --optimizer adamw --lr 0.003 --clip-norm 1
+    ok "tasks: owners: each of two has half of the moments, 2 x 4 bytes of 50,890 parameters (was $(figure t moment_bytes))" \
+        [ "$(figure t moment_bytes)" = 203560 ]
     learns "charlm" final_bits_per_char '<' 5 --steps 40 --model charlm --batch 4 --warm-up 10 --data "$work/text"
     learns "cnn-bn" final_accuracy '>' 0.6 --steps 40 --limit 1000 --model cnn-bn
     learns "cnn-bn, own statistics" mean_statistics_accuracy '>' 0.6 --steps 40 --limit 1000 --model cnn-bn --bn-stats local
