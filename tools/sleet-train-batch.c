@@ -197,4 +197,8 @@ void batch_take(struct train_batch *b, bool second_half, uint32_t flags,
     batch_balance(&b->options->control, row, NODES_MAX);
     b->now = row[b->index].batch;
     b->rate = batch_rate(&b->options->control, count);
+    b->nodes = count;
+    b->global = 0;
+    for (uint32_t i = 0; i < NODES_MAX; i++)
+        b->global += row[i].batch;
 }

@@ -194,6 +194,23 @@ void train_print_parked(struct train_print *p, uint64_t step, double seconds)
     fflush(stdout);
 }
 
+void train_print_batch(struct train_print *p, uint64_t step, const struct train_batch *b)
+{
+    if (!b->nodes || (b->now == p->batch && b->nodes == p->nodes && b->global == p->global))
+        return;
+    p->batch = b->now;
+    p->nodes = b->nodes;
+    p->global = b->global;
+    end_bar(p);
+    if (p->json)
+        printf("{\"event\":\"batches\",\"step\":%llu,\"nodes\":%u,\"batch\":%u,\"global_batch\":%u,\"batch_rate\":%.6g}\n",
+               (unsigned long long)step, b->nodes, b->now, b->global, b->rate);
+    else
+        printf("step %llu: batch %u of %u samples of a step of %u nodes, learning rate times %.4g\n",
+               (unsigned long long)step, b->now, b->global, b->nodes, b->rate);
+    fflush(stdout);
+}
+
 void train_print_every(struct train_print *p, uint64_t step, const struct trigger *t)
 {
     if (t->every <= p->every && t->every >= p->every)

@@ -294,6 +294,7 @@ static int train(struct run *r)
             shared = sets_share_table(&r->sets, &r->node, before);
         if (shared)
             return give_up(r, "sharing batches", shared);
+        train_print_batch(&r->print, r->line.step, &r->node.batch);
         tell(r, before);
         if (r->sets.ctx && !r->sets.handing && !(report.flags & NOT_THE_JOBS)) {
             train_state_publish(&state, &r->share, r->averaged, r->line.step);

@@ -196,6 +196,7 @@ static int train(struct simulation *s, uint64_t from)
         if (batch_due(&s->node[0].batch, step + 1) && !share_tables(s, step))
             return train_fail(&s->print, "a node's round of the batches failed at step %llu",
                               (unsigned long long)step + 1);
+        train_print_batch(&s->print, step + 1, &s->node[0].batch);
         if (sim_evaluation_due(step + 1, s->learner.optimizer.steps))
             sim_evaluate(s);
         bool ended = (step + 1) % per_epoch == 0;

@@ -224,6 +224,7 @@ struct train_batch {
     uint64_t steps, tables, missed;
     double spread[2];             /* longest over shortest step in the last table of each half */
     uint32_t sum_least, sum_most; /* samples of a step of all, of the tables */
+    uint32_t nodes, global;       /* in the last table, and what their batches are since; 0: there was none */
 };
 
 /* "2" for all nodes or "1,1,2,4", with ":4,2,1,1" for the second half. */
@@ -330,6 +331,7 @@ struct train_print {
     const struct data_kind *data; /* names the metric */
     bool bar_open; /* a bar is on the present line */
     double every;  /* --every auto: as it was told last */
+    uint32_t batch, nodes, global; /* likewise */
 };
 
 struct train_line {
@@ -388,6 +390,8 @@ void train_print_epoch(struct train_print *, const struct train_line *);
 void train_print_done(struct train_print *, const struct train_done *, uint32_t sim_nodes);
 /* --stop-at has ended the run. */
 void train_print_stopped(struct train_print *, const struct train_options *, uint64_t step, const struct train_batch *);
+/* Batches of --batch-control, where they are not what was told last. */
+void train_print_batch(struct train_print *, uint64_t step, const struct train_batch *);
 /* --every auto has chosen, if it is not what was told last. */
 void train_print_every(struct train_print *, uint64_t step, const struct trigger *);
 /* The step after which the node was parked; seconds is how long it was, below 0: it begins. */

@@ -2,8 +2,8 @@
 # state.sh - published state with real daemons and trainers: the calls and their limits; all but the
 # stalest node die; and under 10 % emulated loss a node
 # joins a training and is in step within 30 s, one is killed and comes back where the others are
-# and where it was in its own data, all the others' calls keep their deadlines.
-# Arguments: the cases to run, of calls stalest join restart (all); joined churned (long, with
+# and where it was in its own data, all the others' calls keep their deadlines; batches and rate follow who is there.
+# Arguments: the cases to run, of calls stalest join restart resize (all); joined churned (long, with
 # accuracies).
 # Needs the build folder in SLEET_BUILD or BUILDDIR, and dataset-fashion-mnist.
 # shellcheck source=lib.sh disable=SC2034,SC2154
@@ -159,6 +159,37 @@ stalest_case() {
     stop d1 d3
 }
 
+# batches NODE NODES GLOBAL RATE: so it was told last.
+batches() {
+    sed -n '/"event":"batches"/p' "$work/t$1.out" | tail -n 1 |
+        grep -q "\"nodes\":$2,.*\"global_batch\":$3,\"batch_rate\":$4}"
+}
+
+# One of three leaves, and comes again: what becomes of the samples of a step of all, and of the rate.
+resize_case() {
+    local i how want loss=0 nodes=3 options=(--shards iid --hidden 8 --limit 6000 --steps 100000 --step-time 0.01 --min-nodes 3
+        --schedule constant --batch-control --global-batch 96 --batch-every 10)
+    for how in "constant-batch 96 1 0.1" "linear-lr 64 0.666667 0.0666667" "keep 64 1 0.1"; do
+        read -ra want <<<"$how"
+        how="resize: ${want[0]}"
+        ok "$how: three daemons" daemons 3
+        for i in 1 2 3; do node $i "${options[@]}" --on-resize "${want[0]}"; done
+        ok "$how: three nodes share 96 samples" until_true 30 eval 'batches 1 3 96 1 && batches 2 3 96 1'
+        "$ctl" -s "$work/d3.sock" leave >/dev/null
+        stop t3 d3
+        ok "$how: when one leaves, two share ${want[1]}, at a rate times ${want[2]}" until_true 30 eval \
+            'batches 1 2 ${want[1]} ${want[2]} && batches 2 2 ${want[1]} ${want[2]}'
+        ok "$how: the rate is ${want[3]}" until_true 5 eval 'tail -n 2 "$work/t1.out" | grep -q "\"lr\":${want[3]},"'
+        if [ "${want[0]}" = linear-lr ]; then
+            ok "$how: the third is back" daemon 3
+            node 3 "${options[@]}" --on-resize linear-lr
+            ok "$how: and all three are where they were" until_true 30 eval 'batches 1 3 96 1 && batches 2 3 96 1 && batches 3 3 96 1'
+            stop t3 d3
+        fi
+        stop t1 t2 d1 d2
+    done
+}
+
 # ---- in make check-long ----------------------------------------------------------------------
 
 # In ten epochs what a kill makes the model forget of the node's classes is not all learnt again
@@ -221,5 +252,5 @@ churned_case() {
     done
 }
 
-[ $# -gt 0 ] || set -- calls stalest join restart
+[ $# -gt 0 ] || set -- calls stalest join restart resize
 run_cases "$@"
