@@ -243,7 +243,7 @@ resume_case() {
 stops_case() {
     local how what at
     for how in "--average none --steps 40 --optimizer adamw --lr 0.003 --clip-norm 1 --warm-up 20" \
-        "--sim 1 --steps 40 --average owner --optimizer adamw --lr 0.003" \
+        "--average none --steps 40 --model mlp-si" "--sim 1 --steps 40 --average owner --optimizer adamw --lr 0.003" \
         "--sim 1 --steps 40 --every 5 --outer nesterov --slices 2 --slice-members 1" \
         "--sim 1 --steps 40 --every auto --step-time 0.05" "--sim 1 --steps 60 --batch-control --slow 3:1" \
         "--sim 1 --epochs 2 --partition 1"; do
