@@ -113,8 +113,8 @@ fault() { # NUMBER
             '    if (w->flags & SUMMARY_SCATTER_OVER && rank >= 64)' ;;
     7) plant $feedback '#define COUNTER_MARGIN 8 ' '#define COUNTER_MARGIN 0 ' ;;
     8) plant lib/core/round/group.c 's->attached && own && !set_parked' 's->attached && (own || !own) && !set_parked' &&
-        plant lib/core/round/group.c 'same || comes || m->node_id == lowest);' \
-            'true || same || comes || m->node_id == lowest);' &&
+        plant lib/core/round/group.c 'same || comes || m == founder);' \
+            'true || same || comes || m == founder);' &&
         plant lib/core/round/start.c 'r->contributes = r->contributes && s->established;' '' ;;
     9) plant lib/core/round/held.c 'return parts < PARTS_MAX && put_extra' 'return false && put_extra' ;;
     10) plant $owner '    if (number < share)' '    if (number < share || share)' ;;
