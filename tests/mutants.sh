@@ -70,6 +70,8 @@ names=(
     "what an owner that is gone has committed goes with it"
     "a backup is believed though nobody asked it"
     "backups are not sent results first"
+    "the shares of other groups are not reckoned with"
+    "clients own as all do"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -165,6 +167,8 @@ fault() { # NUMBER
     46) plant lib/core/round/backup.c '    b->slot_of[f] = ++b->n;' '    b->slot_of[f] = b->n + 1;' ;;
     47) plant lib/core/round/backup.c '        !(r->lane[owner].backup.asked >> rank & 1))' '        r->lane[owner].backup.asked >> rank > 64)' ;;
     48) plant lib/core/round/send.c 'return number < r->lane[r->self].share &&' 'return number >= NOT_DUE &&' ;;
+    49) plant lib/core/engine_group.c '    group_share(&g);' '' ;;
+    50) plant lib/core/strategy/share.c '    if (d->role == ROLE_CLIENT)' '    if (d->role == ROLE_CLIENT && !d->kbit && d->kbit)' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }
