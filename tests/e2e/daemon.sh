@@ -2,9 +2,9 @@
 # daemon.sh - sleetd, sleetctl and libsleet at their edges: options, ports, socket files,
 # signals, refusals.
 # Arguments: the cases to run, of config order listen socket signals ipv6 busy
-# mismatch foreign ctl descriptors (all).  Needs the build folder in SLEET_BUILD or BUILDDIR.
+# mismatch foreign ctl roles descriptors (all).  Needs the build folder in SLEET_BUILD or BUILDDIR.
 # shellcheck source=lib.sh disable=SC2034,SC2154
-. "$(dirname "$0")/lib.sh" daemon sleetd sleetctl mismatch
+. "$(dirname "$0")/lib.sh" daemon sleetd sleetctl mismatch average
 mismatch=$build/mismatch
 
 seen() { [ "$(grep -sc -- "$2" "$work/$1")" -ge "$3" ]; } # FILE PATTERN COUNT
@@ -271,6 +271,25 @@ ctl_case() {
 # ---- out of descriptors -------------------------------------------------------------
 
 ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
+# ---- what a node declares of itself ------------------------------------------------
+
+# Fragments that were scattered to a node, since it owned them.
+reduced() { status "$1" | sed -n 's/.*"scatter":{"expected":\([0-9]*\).*/\1/p'; } # NAME
+roles_case() {
+    local host=127.0.0.1
+    ok "roles: a client and a node" pair --role client --site berlin --bandwidth 20M --
+    SLEET_CONTROL=$work/a.sock keep t "$build/average" 1 2 30
+    SLEET_CONTROL=$work/b.sock keep u "$build/average" 3 2 30
+    ok "roles: peers says what the other has declared" until_true 10 eval \
+        '"$ctl" -s "$work/b.sock" peers | grep -qx "1 is a client at site berlin, can send 20 Mbit/s"'
+    ok "roles: --json likewise" eval '"$ctl" -s "$work/b.sock" --json peers | grep -q "\"role\":\"client\",\"site\":\"berlin\",\"bandwidth\":20000000,"'
+    ok "roles: and nothing of who has not" eval '! "$ctl" -s "$work/a.sock" peers | grep -q " is a "'
+    ok "roles: both trainers end" eval 'ended t 30 && ended u 30'
+    ok "roles: the node reduced $(reduced b) fragments" at_least "$(reduced b)" 100
+    ok "roles: the client $(reduced a)" [ "$(reduced a)" = 0 ]
+    stop a b
+}
+
 descriptors_case() {
     local began spent
     keep a bash -c 'ulimit -n 16 && exec "$@"' - "$d" --id 1 --listen 127.0.0.1:0 --control "$work/a.sock"
@@ -288,5 +307,5 @@ descriptors_case() {
     stop a
 }
 
-[ $# -gt 0 ] || set -- config order listen socket signals ipv6 busy mismatch foreign ctl descriptors
+[ $# -gt 0 ] || set -- config order listen socket signals ipv6 busy mismatch foreign ctl roles descriptors
 run_cases "$@"
