@@ -6,9 +6,9 @@
 
 static const uint64_t counts[] = {20 * 288 + 100};
 
-static cluster *set_up(sleet_strategy strategy, uint32_t nodes, double loss)
+static cluster *set_up_with(sleet_strategy strategy, uint32_t nodes, double loss, uint64_t seed)
 {
-    struct sim_config config = {.nodes = nodes, .seed = test_seed(), .link = CLEAN_LINK,
+    struct sim_config config = {.nodes = nodes, .seed = seed, .link = CLEAN_LINK,
                                 .kind = {.payload = SLEET_MODEL, .strategy = strategy}};
     sleet_rng rng = {test_seed()};
     cluster *c = cluster_new(&config, counts, 1);
@@ -28,6 +28,11 @@ static cluster *set_up(sleet_strategy strategy, uint32_t nodes, double loss)
     sim_set_link(cluster_sim(c), SIM_ALL, SIM_ALL, &config.link);
     fill_grid(c, &rng);
     return c;
+}
+
+static cluster *set_up(sleet_strategy strategy, uint32_t nodes, double loss)
+{
+    return set_up_with(strategy, nodes, loss, test_seed());
 }
 
 static double mean_of(cluster *c, uint64_t k)
@@ -182,8 +187,11 @@ static void a_joiner_takes_a_neighbours_model(void)
 struct going {
     cluster *c;
     sleet_round_options options;
-    uint64_t skipped, rounds[8];
-    int64_t longest; /* ns */
+    uint64_t skipped, rounds[12];
+    uint64_t lacking; /* rounds in which not all came that was to come */
+    int64_t longest;  /* ns */
+    bool uneven;      /* a step in ten takes as long as ten rounds */
+    sleet_rng rng;
 };
 
 struct goer {
@@ -205,13 +213,17 @@ static void reported(cluster *c, uint32_t node, void *arg)
     g->all->skipped += r->report.skipped;
     g->all->longest = r->report.elapsed_ns > g->all->longest ? r->report.elapsed_ns : g->all->longest;
     g->all->rounds[node] += r->report.round != 0; /* else it is ahead of the others */
-    sim_at(cluster_sim(c), time_add(sim_now(cluster_sim(c)), node == 3 ? MS(5) : MS(1)), go_on, &g[node]);
+    g->all->lacking += r->report.round != 0 && r->report.coverage < 1;
+    sleet_duration step = node == 3 ? MS(5) : MS(1);
+    if (g->all->uneven)
+        step = rng_below(&g->all->rng, 10) ? MS(1) : MS(40);
+    sim_at(cluster_sim(c), time_add(sim_now(cluster_sim(c)), step), go_on, &g[node]);
 }
 
-static struct going go_through(cluster *c, bool exact)
+static struct going go_through(cluster *c, bool exact, bool uneven)
 {
-    struct going all = {.c = c, .options = {.exact = exact}};
-    struct goer g[8];
+    struct going all = {.c = c, .options = {.exact = exact}, .uneven = uneven, .rng = {test_seed()}};
+    struct goer g[12];
     cluster_on_report(c, reported, g);
     for (uint32_t i = 0; i < nodes_of(c); i++) {
         g[i] = (struct goer){&all, i};
@@ -220,14 +232,14 @@ static struct going go_through(cluster *c, bool exact)
     cluster_idle(c, SEC(4));
     cluster_on_report(c, NULL, NULL);
     for (uint32_t i = 0; i < nodes_of(c); i++)
-        CHECK(all.rounds[i] > 40);
+        CHECK(all.rounds[i] > (uneven ? 20 : 40));
     return all;
 }
 
 /* Its neighbours wait for it; the others, who did not need it for a round or two, are no reason to leave them. */
 static uint64_t skipped_by_all(cluster *c)
 {
-    return go_through(c, false).skipped;
+    return go_through(c, false, false).skipped;
 }
 
 /* While members join one after the other their lists differ: neighbours by one alone, or with other weights, are
@@ -241,7 +253,7 @@ static void lists_that_differ_hold_nobody_up(void)
         cluster *c = cluster_new(&config, counts, 1);
         REQUIRE(c);
         cluster_idle(c, SEC(1));
-        CHECK(go_through(c, true).longest < SEC(5));
+        CHECK(go_through(c, true, false).longest < SEC(5));
         cluster_free(c);
     }
 }
@@ -263,6 +275,23 @@ static void a_slow_node_misses_no_round(void)
     cluster_free(c);
 }
 
+/* Steps of uneven length: some are ahead of others by more rounds than the window has.  Whoever is behind comes to all
+ * of its rounds, and whoever is ahead waits where the two are to meet: nothing is missing. */
+static void uneven_steps_cost_no_exchange(void)
+{
+    static const sleet_strategy all[] = {SLEET_PAIRS, SLEET_ONE_PEER, SLEET_RING, SLEET_MOSHPIT};
+    for (int k = 0; k < 4; k++)
+        for (uint64_t seed = 0; seed < test_repeats(3); seed++) {
+            struct going g;
+            cluster *c = set_up_with(all[k], 12, 0.1, test_seed() + seed);
+            REQUIRE(c);
+            g = go_through(c, true, true);
+            CHECK_EQ(g.skipped, 0);
+            CHECK_EQ(g.lacking, 0);
+            cluster_free(c);
+        }
+}
+
 TEST_SUITE(edges) = {
     TEST(one_peer_is_exact_after_log2_rounds),
     TEST(what_is_lost_comes_again),
@@ -270,6 +299,7 @@ TEST_SUITE(edges) = {
     TEST(a_frozen_neighbour_holds_nobody_up),
     TEST(a_joiner_takes_a_neighbours_model),
     TEST(a_slow_node_misses_no_round),
+    TEST(uneven_steps_cost_no_exchange),
     TEST(lists_that_differ_hold_nobody_up),
     TEST_END,
 };

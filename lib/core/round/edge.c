@@ -206,7 +206,7 @@ enum fate edge_recv(struct set *s, struct round *r, const struct env *e, uint32_
     if (!take(s, r, rank, number, d, part))
         return FATE_STALE;
     bitmap_set(l->got, number);
-    lane->summary_due |= ++l->got_n == l->in;
+    lane->summary_due |= ++l->got_n == l->in; /* it is there now: its word is asked for soon */
     *(d->phase == PHASE_EDGE || d->phase == PHASE_LOW ? &lane->got_direct : &lane->got_repaired) += 1;
     if (l->low)
         low_settle(s, r, rank, false);

@@ -154,6 +154,13 @@ bool edge_wants(const struct round *r, uint32_t rank)
     return r->joined && !r->closing && !edge_over(l) && (l->got_n < l->in || l->told_n < l->out);
 }
 
+/* It has sent all it has, and takes of ours what it can: whether it did is all that is missing. */
+bool edge_wants_word(const struct round *r, uint32_t rank)
+{
+    const struct edge_lane *l = &r->edges->lane[rank];
+    return edge_open(r) && edge_two_way(r->edges, rank) && l->got_n == l->in && l->sent == l->out && l->told_n < l->out;
+}
+
 /* What a SUMMARY says among neighbours: what is here of the other's values. */
 void edge_tell(const struct set *s, struct round *r, uint32_t rank, struct wire_summary *w, uint8_t *bits)
 {

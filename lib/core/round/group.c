@@ -25,16 +25,22 @@ bool set_heaviest_lineage(const struct set *s, const struct env *e, uint64_t *li
     return ms != NULL;
 }
 
+bool set_parts(const struct set *s, uint64_t number)
+{
+    return switch_kind_at(&s->layout, &s->switching, number).strategy != SLEET_RPS;
+}
+
 /* In a job of cells, and by strategies that part the view, most members are met only now and then: what one
- * said long ago does not mean that it has come no further. */
+ * said long ago does not mean that it has come no further.  By the latter nodes go ahead of those that they do not meet,
+ * by rounds that are no absence of the others. */
 bool set_takes_part_lately(const struct set *s, const struct env *e, const struct member *m,
                            uint64_t number)
 {
     const struct member_set *ms = &m->sets[s->handle];
-    bool parts = switch_kind_at(&s->layout, &s->switching, number).strategy != SLEET_RPS;
+    bool parts = set_parts(s, number);
     if ((has_cells(e) || parts) && ms->round_as_of < number)
         number = ms->round_as_of;
-    return ms->round + e->config->absent_rounds >= number;
+    return ms->round + e->config->absent_rounds + (parts ? e->config->window : 0) >= number;
 }
 
 /* Is `a` rather to found the job's model: a lower id, but clients after all others. */

@@ -118,6 +118,10 @@ bool set_too_many(const struct set *, const struct env *);
 uint32_t set_expected(const struct set *, const struct env *, const struct group *, uint64_t number,
                       sleet_time now);
 /* Its trainer took part in one of the last K rounds before `number`, as far as one knows. */
+/* Is a round of a part of the view still to be held with those that it has: with one of them, or, of owners, with all? */
+bool set_still_met(const struct set *, const struct env *, const struct group *, bool edges, uint64_t round);
+/* By the strategy of that round most members are not met in it. */
+bool set_parts(const struct set *, uint64_t number);
 bool set_takes_part_lately(const struct set *, const struct env *, const struct member *,
                            uint64_t number);
 
@@ -171,6 +175,8 @@ size_t edge_fill(struct set *, struct round *, const struct env *, uint32_t rank
 void edge_told(struct set *, struct round *, const struct env *, uint32_t rank, const struct wire_summary *,
                sleet_time now);
 bool edge_wants(const struct round *, uint32_t rank);
+/* Only its word is missing: that it has ours. */
+bool edge_wants_word(const struct round *, uint32_t rank);
 void edge_tell(const struct set *, struct round *, uint32_t rank, struct wire_summary *, uint8_t *bits);
 bool edge_done_with(const struct set *, const struct round *, const struct env *, uint32_t rank);
 void edge_check(struct set *, struct round *, const struct env *, sleet_time now);

@@ -108,12 +108,21 @@ struct round *set_pin(struct set *s, const struct env *e, uint64_t number, sleet
     return *slot;
 }
 
+/* Where a strategy parts the view others may be far ahead, but for those that this node is to meet: its window is that
+ * of its own rounds. */
+static uint64_t window_end(const struct set *s, const struct env *e)
+{
+    bool own = s->established && s->own_round && set_parts(s, s->own_round + 1);
+    return own ? s->own_round : set_job_round(s, e);
+}
+
 /* The same for a round that a datagram names; NULL outside the window. */
 struct round *set_round(struct set *s, const struct env *e, uint64_t number, sleet_time now)
 {
     struct round *r = set_find(s, number);
-    uint64_t job = set_job_round(s, e);
-    if (r || !s->attached || number == 0 || number > job + 1 || number + e->config->window < job)
+    uint64_t job = set_job_round(s, e), end = window_end(s, e);
+    uint64_t last = end + ROUNDS_RING - 1 - e->config->window; /* what there is room for beside those of the window */
+    if (r || !s->attached || number == 0 || number > job + 1 || number > last || number + e->config->window < end)
         return r;
     return set_pin(s, e, number, now);
 }
@@ -157,8 +166,9 @@ void set_expire(struct set *s, const struct env *e, sleet_time now)
         r->flags |= r->closing ? 0 : SLEET_DEADLINE;
         set_close(s, r, e, SLEET_OK, now);
     }
-    uint64_t job = set_job_round(s, e);
-    if (s->open && s->open->number + e->config->window < job)
+    uint64_t job = set_job_round(s, e), end = window_end(s, e);
+    bool met = s->open && s->open->group.part && set_still_met(s, e, &s->open->group, s->open->edges != NULL, s->open->number);
+    if (s->open && !met && s->open->number + e->config->window < job)
         set_close(s, s->open, e, SLEET_OK, now); /* the others no longer serve it */
     for (uint32_t i = 0; i < ROUNDS_RING; i++) {
         r = s->ring[i];
@@ -171,7 +181,7 @@ void set_expire(struct set *s, const struct env *e, sleet_time now)
             suspect_silent(s, r, e, now);
         if (r == s->open && gather_complete(s, r, e, now))
             set_close(s, r, e, SLEET_OK, now);
-        if (r != s->open && r->number + e->config->window < job)
+        if (r != s->open && r->number + e->config->window < end)
             set_retire(s, e, i);
     }
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define AHEAD_MAX 16 /* rounds that others get ahead without this node, which they do not meet in them */
 #define DEADLINE_STEP SEC(2)
 #define DEADLINE_EXACT SEC(30)
 
@@ -174,17 +175,17 @@ void set_join_served(struct set *s, struct round *r, const struct env *e, sleet_
         join(s, r, e, now);
 }
 
-/* Others of the plan that contribute: is one of them, or are all, still to come to the round or in it? */
-static bool still_there(const struct set *s, const struct env *e, const struct plan *p, uint64_t round)
+/* Others of the group that contribute: is one of them, or are all, still to come to the round or in it? */
+bool set_still_met(const struct set *s, const struct env *e, const struct group *in, bool edges, uint64_t round)
 {
     uint32_t there = 0, all = 0;
-    for (uint32_t i = 0; i < p->group.n; i++) {
-        const struct group_member *g = &p->group.members[i];
+    for (uint32_t i = 0; i < in->n; i++) {
+        const struct group_member *g = &in->members[i];
         bool other = g->slot && g->contributes;
         all += other;
         there += other && member_open_round(&e->members[g->slot].sets[s->handle]) <= round;
     }
-    return there && (p->edges || there == all); /* owners commit a round once, without those that come later */
+    return there && (edges || there == all); /* owners commit a round once, without those that come later */
 }
 
 /* Where a strategy parts the view others may be further on only because they did not need this node: the rounds
@@ -192,12 +193,20 @@ static bool still_there(const struct set *s, const struct env *e, const struct p
 static uint64_t waited_for(const struct set *s, const struct env *e, uint64_t number)
 {
     struct plan p;
-    if (!s->established || !s->own_round || number > s->own_round + e->config->window)
+    uint64_t end = s->own_round + e->config->window;
+    if (!s->established || !s->own_round || number > s->own_round + AHEAD_MAX)
         return number;
-    for (uint64_t k = s->own_round + 1; k < number && set_group(s, e, k, &p); k++)
-        if (p.group.part && still_there(s, e, &p, k))
+    for (uint64_t k = s->own_round + 1; k < number && k <= end && set_group(s, e, k, &p); k++)
+        if (p.group.part && set_still_met(s, e, &p.group, p.edges, k))
             return k;
     return number;
+}
+
+/* The others have come so far that none of its next rounds is worth joining. */
+static bool away_too_long(const struct set *s, const struct env *e)
+{
+    uint64_t job = set_job_round(s, e);
+    return s->own_round && job > late_known(s) + e->config->window && waited_for(s, e, job) == job;
 }
 
 /* Pin a group and join, or answer at once where there is nobody; docs/protocol.md, "Rounds". */
@@ -302,7 +311,7 @@ int set_start(struct set *s, const struct env *e, const engine_start_args *a, sl
     s->pending.at = now;
     s->waiting = true;
     set_change_over(s, e);
-    if (s->own_round && set_job_round(s, e) > late_known(s) + e->config->window)
+    if (away_too_long(s, e))
         s->established = false; /* away too long: take the others' model */
     set_retry_start(s, e, now);
     return SLEET_OK;
