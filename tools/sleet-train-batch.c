@@ -149,6 +149,14 @@ void batch_give(const struct train_batch *b, float table[TABLE_FLOATS])
     row[TIME_US] = b->steps ? (float)fmin(b->busy_s / (double)b->steps * 1e6 + 0.5, 1e9) : 0;
 }
 
+uint64_t batch_there(const float table[TABLE_FLOATS])
+{
+    uint64_t nodes = 0;
+    for (uint32_t i = 0; i < NODES_MAX; i++)
+        nodes |= (uint64_t)(table[TABLE_COLUMNS * i + THERE] > 0) << i;
+    return nodes;
+}
+
 /* The rows; how many nodes are there. */
 static uint32_t rows_of(const float *table, struct batch_row *row)
 {

@@ -55,12 +55,12 @@ static void lay_out(struct learner *l, const struct train_options *o)
         l->elements += kind->moments * n;
     if (o->average == AVERAGE_OUTER) {
         l->anchor = l->elements;
-        l->elements += n;
+        l->elements += l->handed;
     }
     if (o->trigger.kind == &trigger_auto)
         l->wish = l->elements++;
     if (gradient || average_owned(o->average))
-        add_tensor(l, "gradient", n, false)->count = n;
+        add_tensor(l, "gradient", l->handed, false)->count = l->handed;
     if (average_owned(o->average))
         return; /* the parameters have a set of their own */
     if (kind_rank(&o->kind)) {
@@ -110,6 +110,14 @@ void learner_unpack(const struct learner *l, const float *tensors, float *values
     }
 }
 
+void learner_to_handed(const struct learner *l, const float *values, float *handed)
+{
+    if (l->slices.n)
+        slices_from_model(&l->slices, values, handed);
+    else
+        memcpy(handed, values, l->params * sizeof *handed);
+}
+
 size_t learner_packed(const struct learner *l)
 {
     size_t n = 0;
@@ -138,7 +146,12 @@ const char *learner_open(struct learner *l, const struct train_options *o,
     o->model->title(&shape, l->title);
     l->input = malloc((size_t)shape.batch * data->rows * data->columns * sizeof(float));
     l->target = malloc((size_t)shape.batch * data->targets);
-    l->gradient = malloc(model_params(l->net) * sizeof(float));
+    if (o->slices && !slices_open(&l->slices, l->net, o->slices, FRAGMENT_ELEMENTS)) {
+        learner_close(l);
+        return "out of memory";
+    }
+    l->handed = o->slices ? l->slices.length : model_params(l->net);
+    l->gradient = malloc(l->handed * sizeof(float)); /* no less than there are parameters */
     lay_out(l, o);
     if (o->spread > 1 && !kind_spreads(&o->kind, l->params)) {
         learner_close(l);
@@ -161,6 +174,7 @@ void learner_close(struct learner *l)
     free(l->input);
     free(l->target);
     free(l->gradient);
+    slices_close(&l->slices);
     *l = (struct learner){0};
 }
 
@@ -176,7 +190,7 @@ void learner_init(const struct learner *l, uint64_t seed, float *values)
     model_init(l->net, values, seed);
     multiply(values, l->init_scale, l->params);
     if (l->anchor)
-        copy(values + l->anchor, values, l->params);
+        learner_to_handed(l, values, values + l->anchor);
 }
 
 double learner_before(struct learner *l, struct shard_walk *walk, enum average average, uint64_t step,

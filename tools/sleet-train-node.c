@@ -13,16 +13,17 @@ bool node_open(struct train_node *n, const struct train_options *o, struct learn
     n->places = o->sim ? o->sim : o->shard_count;
     n->values = malloc(l->elements * sizeof *n->values);
     const struct optimizer *owners = o->average == AVERAGE_OUTER ? &o->outer : &o->optimizer;
-    if (!n->values || (average_owned(o->average) && !keeper_open(&n->keeper, l->params, owners->kind->moments)))
+    if (!n->values || (average_owned(o->average) && !keeper_open(&n->keeper, l->handed, owners->kind->moments)))
         return false;
     learner_init(l, o->seed, n->values);
     batch_open(&n->batch, o, shard);
-    return true;
+    return slice_open(n);
 }
 
 void node_close(struct train_node *n)
 {
     keeper_close(&n->keeper);
+    slice_close(n);
     free(n->values);
     n->values = NULL;
 }
@@ -32,6 +33,7 @@ static double take_step(struct train_node *n, uint64_t step, const float *residu
     if (n->options->ef)
         return feedback_before(n->learner, n->options, &n->walk, step, residual, scratch, n->values);
     if (n->options->slices) {
+        model_wants(n->learner->net, (struct model_share){n->options->slices, n->slices.mine});
         double loss = learner_gradient(n->learner, &n->walk, n->values);
         slice_apply(n, step);
         return loss;
@@ -80,30 +82,55 @@ void node_give(struct train_node *n, float *tensors)
 {
     const struct learner *l = n->learner;
     const float *anchor = n->values + l->anchor;
-    if (l->anchor)
-        for (size_t k = 0; k < l->params; k++)
-            l->gradient[k] = anchor[k] - n->values[k];
+    if (l->anchor) {
+        learner_to_handed(l, n->values, l->gradient);
+        for (size_t k = 0; k < l->handed; k++)
+            l->gradient[k] = anchor[k] - l->gradient[k];
+    }
     if (l->wish)
         n->values[l->wish] = (float)trigger_wish(n->trigger);
     learner_pack(l, n->values, tensors);
 }
 
-bool node_own_step(struct train_node *n, uint64_t step, train_owns *owns, const void *arg, float *tensors)
+float *node_hands(struct train_node *n)
+{
+    return n->values + n->learner->anchor;
+}
+
+void node_meets(struct train_node *n)
 {
     const struct learner *l = n->learner;
-    float *params = n->values + l->anchor;
-    if (!keeper_step(&n->keeper, l->anchor ? &n->options->outer : &l->optimizer, step, owns, arg, tensors, params))
-        return false;
-    for (size_t k = 0; l->anchor && k < l->params; k++)
-        if (owns(arg, (uint32_t)(k / (RUN_FRAGMENTS * FRAGMENT_ELEMENTS))))
-            n->values[k] = params[k];
-    return true;
+    if (l->anchor)
+        learner_to_handed(l, n->values, node_hands(n));
+}
+
+bool node_own_step(struct train_node *n, uint64_t step, train_owns *owns, const void *arg, float *tensors)
+{
+    const struct optimizer *o = n->learner->anchor ? &n->options->outer : &n->learner->optimizer;
+    return keeper_step(&n->keeper, o, step, owns, arg, tensors, node_hands(n));
 }
 
 void node_handed(struct train_node *n)
 {
-    if (n->learner->anchor)
-        memcpy(n->values + n->learner->anchor, n->values, n->learner->params * sizeof(float));
+    const struct learner *l = n->learner;
+    if (l->slices.n)
+        slices_to_model(&l->slices, node_hands(n), n->values);
+    else if (l->anchor)
+        memcpy(n->values, node_hands(n), l->params * sizeof(float));
+}
+
+bool node_table_due(const struct train_node *n, uint64_t done)
+{
+    return batch_due(&n->batch, done) || (n->options->slices && node_due(n, done));
+}
+
+bool node_table(struct train_node *n, uint64_t step, uint32_t flags, const float table[TABLE_FLOATS])
+{
+    if (batch_due(&n->batch, step + 1))
+        batch_take(&n->batch, node_second_half(n, step), flags, table);
+    if (!n->options->slices || flags & (SLEET_PARKED | SLEET_BEHIND))
+        return true;
+    return slice_share(n, flags & SLEET_ALONE ? 0 : batch_there(table), step + 1);
 }
 
 bool node_take(struct train_node *n, uint64_t step, uint32_t flags, const float *tensors)

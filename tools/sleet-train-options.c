@@ -79,6 +79,7 @@
     X(O_STRAGGLE, "straggle", "F", "simulation: each node at its own pace, of each round's steps one takes F times --step-time (0.02); uniform: each 0 to 10 times") \
     X(O_KILL, "kill", "S[,D]", "simulation: every S seconds a node dies, and starts anew D seconds later (D 5)") \
     X(O_BLOCKING, "blocking", NULL, "simulation: a step waits until a round has all nodes, exactly (plain all-reduce)") \
+    X(O_DIES, "dies", "N", "simulation: the last node is killed behind step N (never)")     \
     X(O_LIE, "lie", "X", "simulation: the last node sends its values times X (1)")          \
     X(O_CHECKPOINT, "checkpoint", "FILE", "keep the run's state in FILE, one a node")       \
     X(O_CHECKPOINT_EVERY, "checkpoint-every", "STEPS", "how often (once an epoch)")         \
@@ -281,7 +282,7 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
         return o->outer.kind || strcmp(v, "none") == 0;
     case O_OUTER_LR: return number_real(v, 0, 100, &o->outer.rate);
     case O_OUTER_MOMENTUM: return number_real(v, 0, 0.9999, &o->outer.momentum);
-    case O_SLICES: return whole32(v, 2, 1024, &o->slices);
+    case O_SLICES: return whole32(v, 2, SLICES_MAX, &o->slices);
     case O_SLICE_MEMBERS: return whole32(v, 1, NODES_MAX, &o->slice_members);
     case O_BATCH_CONTROL: o->batches.on = true; return true;
     case O_GLOBAL_BATCH: return whole32(v, 1, NODES_MAX * BATCH_MAX, &o->batches.control.global);
@@ -319,6 +320,7 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
     case O_CLIP: return number_real(v, 0, 1e6, &o->clip);
     case O_KILL: return kill_of(v, o);
     case O_BLOCKING: o->blocking = true; return true;
+    case O_DIES: return number_whole(v, 1, UINT32_MAX, &o->dies);
     case O_LIE: return number_real(v, -1e6, 1e6, &o->lie);
     case O_CHECKPOINT: o->checkpoint = v; return *v != '\0';
     case O_CHECKPOINT_EVERY: return whole32(v, 1, UINT32_MAX, &o->checkpoint_every);

@@ -295,6 +295,10 @@ static void print_done_json(const struct train_print *p, const struct train_done
         printf(",\"nodes\":%u,\"final_%s\":%.4f,\"final_loss\":%.6g", sim_nodes, metric, d->final_score, d->final_loss);
     if (d->batch->options->on || d->batch->options->slows)
         print_batches(d);
+    if (d->backward_s > 0)
+        printf(",\"backward_ms\":%.4f", d->backward_s * 1e3);
+    if (d->sliced)
+        printf(",\"rounds_still\":%u,\"rounds_short\":%u", d->still, d->slices_short);
     if (t->behind > 0)
         printf(",\"steps_not_taken\":%llu", (unsigned long long)t->behind);
     if (sim_nodes && d->mean_statistics >= 0)

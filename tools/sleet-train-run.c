@@ -290,7 +290,7 @@ static int train(struct run *r)
                 return give_up(r, "averaging what was left out", status);
         }
         int shared = SLEET_OK;
-        if (r->sets.tables && batch_due(&r->node.batch, r->line.step))
+        if (r->sets.tables && node_table_due(&r->node, r->line.step))
             shared = sets_share_table(&r->sets, &r->node, before);
         if (shared)
             return give_up(r, "sharing batches", shared);

@@ -9,7 +9,7 @@ bool sets_open(struct train_sets *s, const struct learner *l)
 {
     s->tensors = malloc(learner_packed(l) * sizeof(float));
     s->left_out = calloc(l->params, sizeof(float));
-    s->mine = calloc(l->params / RUN + 1, 1);
+    s->mine = calloc(l->handed / RUN + 1, 1);
     return s->tensors && s->left_out && s->mine;
 }
 
@@ -31,7 +31,7 @@ static int make_handing_set(struct train_sets *s, struct train_node *n)
     if (!error)
         error = sleet_set_configure(s->handing, &options);
     if (!error)
-        error = sleet_set_add(s->handing, "params", SLEET_F32, n->learner->params, n->values);
+        error = sleet_set_add(s->handing, "params", SLEET_F32, n->learner->handed, node_hands(n));
     if (!error && codec <= SLEET_CODEC_I8) /* coarser ones are for gradients */
         error = sleet_set_codec(s->handing, 0, codec);
     return error ? error : sleet_set_add(s->handing, "schedule", SLEET_F32, 1, &s->schedule);
@@ -72,9 +72,7 @@ int sets_share_table(struct train_sets *s, struct train_node *n, uint64_t step)
         report.flags = SLEET_BEHIND;
         error = SLEET_OK;
     }
-    if (!error)
-        batch_take(&n->batch, node_second_half(n, step), report.flags, s->table);
-    return error;
+    return !error && !node_table(n, step, report.flags, s->table) ? SLEET_ENOMEM : error;
 }
 
 /* The set, named after what is averaged: nodes that differ in it are told so. */
@@ -129,7 +127,7 @@ int sets_connect(struct train_sets *s, struct train_node *n)
         error = sleet_set_register(s->handing);
     if (!error && n->options->ef_average)
         error = make_error_set(s, n->learner);
-    if (!error && n->options->batches.on)
+    if (!error && (n->options->batches.on || n->options->slices))
         error = make_table_set(s);
     return error;
 }
@@ -138,7 +136,10 @@ int sets_first_round(struct train_sets *s, struct train_node *n, sleet_report *r
 {
     const sleet_round_options options = {.size = sizeof options, .deadline_ns = (int64_t)(n->options->deadline * 1e9)};
     sleet_set *set = s->handing ? s->handing : s->set;
-    node_give(n, s->tensors);
+    if (s->handing)
+        node_meets(n);
+    else
+        node_give(n, s->tensors);
     int error = sleet_start(set, &options);
     if (!error)
         error = sleet_wait(set, report);
@@ -175,7 +176,7 @@ static bool owns(const void *mine, uint32_t run)
 /* Which runs the reduce-scatter gave this node. */
 static int take_share(struct train_sets *s, const struct learner *l)
 {
-    size_t runs = l->params / RUN + 1;
+    size_t runs = l->handed / RUN + 1;
     sleet_range *range = malloc(runs * sizeof *range);
     uint32_t n = 0;
     int error = range ? sleet_owned(s->set, 0, range, (uint32_t)runs, &n) : SLEET_ENOMEM;

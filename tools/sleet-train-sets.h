@@ -8,7 +8,7 @@ struct train_sets {
     sleet *ctx; /* NULL: no averaging */
     sleet_set *set;
     sleet_set *errors;  /* --ef-average: of what was left out */
-    sleet_set *tables;  /* --batch-control */
+    sleet_set *tables;  /* --batch-control, --slices */
     sleet_set *handing; /* --average owner: of the parameters, and the schedule */
     float *tensors;     /* in the set: packed from the values */
     float *left_out;    /* in `errors`; between its rounds scratch */
@@ -31,7 +31,7 @@ int sets_first_round(struct train_sets *, struct train_node *, sleet_report *);
 void sets_close(struct train_sets *);
 /* A round of what was left out. */
 int sets_average_errors(struct train_sets *, const struct train_node *);
-/* A round of the table that batches follow, and the next batch. */
+/* A round of the table that batches and slices follow, and the next batch and slices. */
 int sets_share_table(struct train_sets *, struct train_node *, uint64_t step);
 /* Behind the reduce-scatter that `report` is of: the step with the node's share of the gradient, then
  * the round in which all hand out theirs, whose report takes the place of the first. */

@@ -253,6 +253,8 @@ const char *train_options_settle(struct train_options *o)
         return wrong;
     if (!o->sim && (o->loss > 0 || o->burst > 0 || o->no_repair || o->clip > 0 || o->lie != 1))
         return "--loss, --burst, --no-repair, --clip and --lie need --sim";
+    if (o->dies && (o->sim < 2 || o->partition || o->straggle > 0 || o->lie != 1 || o->sites.n || !(o->step_time > 0)))
+        return "--dies needs --sim 2 or more and --step-time (time for the others to find out): not with --partition, --straggle, --lie and --sites";
     if (o->lie != 1 && o->sim < 2)
         return "--lie needs an honest node beside the liar: --sim 2 or more";
     if (!o->checkpoint && (o->resume || o->checkpoint_every || o->stop_at))

@@ -61,7 +61,7 @@ static bool open_beside(struct simulation *s)
     const struct train_options *o = s->o;
     if (average_owned(o->average)) {
         sleet_codec codec = o->codec <= SLEET_CODEC_I8 ? o->codec : 0; /* coarser ones are for gradients */
-        s->handing = beside(o, (struct set_kind){.payload = SLEET_MODEL, .exchange = SLEET_ALL_GATHER}, codec, s->learner.params);
+        s->handing = beside(o, (struct set_kind){.payload = SLEET_MODEL, .exchange = SLEET_ALL_GATHER}, codec, s->learner.handed);
         if (!s->handing)
             return false;
         join(s->handing);
@@ -72,9 +72,10 @@ static bool open_beside(struct simulation *s)
             return false;
         join(s->errors);
     }
-    if (o->batches.on) /* of which nodes have all or nothing */
+    bool tables = o->batches.on || o->slices;
+    if (tables) /* of which nodes have all or nothing */
         s->tables = beside(o, (struct set_kind){.payload = SLEET_GRADIENT, .update = SLEET_NONLINEAR}, SLEET_CODEC_F32, TABLE_FLOATS);
-    return !o->batches.on || s->tables;
+    return !tables || s->tables;
 }
 
 int sim_open(struct simulation *s, const struct dataset *data)
@@ -98,7 +99,8 @@ int sim_open(struct simulation *s, const struct dataset *data)
         config.state_tensors += s->learner.tensor[i].state;
     config.rows = rows;
     s->cluster = cluster_new(&config, counts, s->learner.tensors);
-    if (!s->mean || !s->mixed || !s->cluster || !data_split(data, o->shards, o->sim, o->seed, &s->split) || !open_beside(s))
+    if (!s->mean || !s->mixed || !s->cluster || !data_split(data, o->shards, o->sim, o->seed, &s->split) || !open_beside(s) ||
+        !sim_watch_open(s))
         return train_fail(&s->print, "out of memory");
     for (uint32_t i = 0; i < o->sim; i++)
         if (!node_open(&s->node[i], o, &s->learner, &s->split, i, i ? &s->trigger[i] : &s->tally->trigger))

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define RETURN_ROUNDS 30 /* at the end, for nodes that are not back in the rounds yet */
+#define SETS 4
 
 /* The state of node 0: only a simulation of one is saved. */
 static struct train_state state_of(struct simulation *s)
@@ -44,19 +45,20 @@ static bool owns(const void *share, uint32_t run)
 /* The owners' steps, and a round that hands out the parameters; false when a report is overdue, or out of memory. */
 static bool hand_out(struct simulation *s, uint64_t step, const sleet_round_options *options)
 {
-    size_t n = s->learner.params;
-    for (uint32_t i = 0; i < s->o->sim; i++) {
+    size_t n = s->learner.handed;
+    for (uint32_t i = 0; i < s->alive; i++) {
         const struct share share = {s->cluster, i};
         if (!node_own_step(&s->node[i], step, owns, &share, cluster_values(s->cluster, i)))
             return false;
-        memcpy(cluster_values(s->handing, i), s->node[i].values, n * sizeof(float));
+        memcpy(cluster_values(s->handing, i), node_hands(&s->node[i]), n * sizeof(float));
     }
     if (!cluster_round(s->handing, options))
         return false;
-    for (uint32_t i = 0; i < s->o->sim; i++) {
-        memcpy(s->node[i].values, cluster_values(s->handing, i), n * sizeof(float));
+    for (uint32_t i = 0; i < s->alive; i++) {
+        memcpy(node_hands(&s->node[i]), cluster_values(s->handing, i), n * sizeof(float));
         node_handed(&s->node[i]);
     }
+    sim_watch(s);
     return true;
 }
 
@@ -65,11 +67,11 @@ static bool average_errors(struct simulation *s)
 {
     const sleet_round_options exact = {.size = sizeof exact, .exact = 1};
     size_t bytes = s->learner.params * sizeof(float);
-    for (uint32_t i = 0; i < s->o->sim; i++)
+    for (uint32_t i = 0; i < s->alive; i++)
         memcpy(cluster_values(s->errors, i), cluster_residual(s->cluster, i), bytes);
     if (!cluster_round(s->errors, &exact))
         return false;
-    for (uint32_t i = 0; i < s->o->sim; i++)
+    for (uint32_t i = 0; i < s->alive; i++)
         memcpy(cluster_residual(s->cluster, i), cluster_values(s->errors, i), bytes);
     return true;
 }
@@ -78,13 +80,13 @@ static bool average_errors(struct simulation *s)
 static bool share_tables(struct simulation *s, uint64_t step)
 {
     const sleet_round_options exact = {.size = sizeof exact, .exact = 1, .deadline_ns = SEC(2)};
-    for (uint32_t i = 0; i < s->o->sim; i++)
+    for (uint32_t i = 0; i < s->alive; i++)
         batch_give(&s->node[i].batch, cluster_values(s->tables, i));
     if (!cluster_round(s->tables, &exact))
         return false;
-    for (uint32_t i = 0; i < s->o->sim; i++)
-        batch_take(&s->node[i].batch, node_second_half(&s->node[i], step), cluster_report(s->tables, i)->report.flags,
-                   cluster_values(s->tables, i));
+    for (uint32_t i = 0; i < s->alive; i++)
+        if (!node_table(&s->node[i], step, cluster_report(s->tables, i)->report.flags, cluster_values(s->tables, i)))
+            return false;
     return true;
 }
 
@@ -102,7 +104,7 @@ static double average(struct simulation *s, uint64_t step, const bool *due, bool
         return -1;
     if (s->o->lie != 1)
         come_clean(s);
-    for (uint32_t i = 0; i < s->o->sim; i++) {
+    for (uint32_t i = 0; i < s->alive; i++) {
         const struct cluster_report *r = cluster_report(s->cluster, i);
         if (!r->started || kills_dead(&s->kills, i))
             continue; /* it has not heard of the round, or died in it */
@@ -131,12 +133,46 @@ static double average(struct simulation *s, uint64_t step, const bool *due, bool
     return sum / in;
 }
 
+/* The sets of the nodes; NULL in between. */
+static void clusters_of(const struct simulation *s, cluster *all[SETS])
+{
+    all[0] = s->cluster;
+    all[1] = s->handing;
+    all[2] = s->errors;
+    all[3] = s->tables;
+}
+
+/* The last node is gone, without a word. */
+static void die(struct simulation *s)
+{
+    cluster *all[SETS];
+    clusters_of(s, all);
+    s->alive--;
+    for (size_t i = 0; i < SETS; i++)
+        if (all[i])
+            sim_kill(cluster_sim(all[i]), s->alive);
+}
+
+/* Each set has a network of its own: where one of them learns who is gone the others do. */
+static void keep_time(struct simulation *s)
+{
+    cluster *all[SETS];
+    sleet_time latest = sim_now(cluster_sim(s->cluster));
+    clusters_of(s, all);
+    for (size_t i = 1; i < SETS; i++)
+        if (all[i] && time_before(latest, sim_now(cluster_sim(all[i]))))
+            latest = sim_now(cluster_sim(all[i]));
+    for (size_t i = 0; i < SETS; i++)
+        if (all[i])
+            cluster_idle(all[i], time_since(latest, sim_now(cluster_sim(all[i]))));
+}
+
 /* A local step of every node, or the gradient of one, which goes into its tensors: the mean loss. */
 static double local_steps(struct simulation *s, uint64_t step)
 {
     double sum = 0, slowest = 0;
     uint32_t n = 0;
-    for (uint32_t i = 0; i < s->o->sim; i++) {
+    for (uint32_t i = 0; i < s->alive; i++) {
         if (kills_dead(&s->kills, i))
             continue;
         n++;
@@ -152,6 +188,8 @@ static double local_steps(struct simulation *s, uint64_t step)
     s->done.timed++;
     if (s->o->step_time > 0)
         cluster_idle(s->cluster, (sleet_duration)(s->o->step_time * 1e9));
+    if (s->alive < s->o->sim)
+        keep_time(s);
     return sum / n;
 }
 
@@ -170,9 +208,11 @@ static int train(struct simulation *s, uint64_t from)
     const struct train_state state = state_of(s);
     uint64_t per_epoch = s->print.steps_per_epoch;
     for (uint64_t step = from; step < s->learner.optimizer.steps && !train_stops(s->o, step); step++) {
+        if (s->o->dies && step == s->o->dies)
+            die(s);
         struct train_line line = {.step = step + 1,
                                   .round = step + 1,
-                                  .group = s->o->sim,
+                                  .group = s->alive,
                                   .epoch = (uint32_t)(step / per_epoch) + 1,
                                   .rate = optimizer_rate(&s->learner.optimizer, step),
                                   .coverage = -1,
@@ -193,7 +233,7 @@ static int train(struct simulation *s, uint64_t from)
                                   (unsigned long long)step + 1);
             train_print_every(&s->print, step + 1, s->node[0].trigger);
         }
-        if (batch_due(&s->node[0].batch, step + 1) && !share_tables(s, step))
+        if (node_table_due(&s->node[0], step + 1) && !share_tables(s, step))
             return train_fail(&s->print, "a node's round of the batches failed at step %llu",
                               (unsigned long long)step + 1);
         train_print_batch(&s->print, step + 1, &s->node[0].batch);
@@ -219,10 +259,11 @@ static int train(struct simulation *s, uint64_t from)
 /* Sent by all nodes so far, in all sets. */
 static double sent_bytes(const struct simulation *s)
 {
-    cluster *const all[] = {s->cluster, s->handing, s->errors, s->tables};
+    cluster *all[SETS];
     struct sim_totals t;
     double sum = 0;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    clusters_of(s, all);
+    for (size_t i = 0; i < SETS; i++)
         if (all[i]) {
             sim_get_totals(cluster_sim(all[i]), &t);
             sum += (double)t.bytes;
@@ -261,11 +302,16 @@ static int finish(struct simulation *s)
     }
     uint32_t parts = s->o->average == AVERAGE_MODEL ? (s->o->spread ? s->o->spread : 1) : 0;
     for (uint32_t part = 0; part < parts; part++) {
-        for (uint32_t i = 0; i < s->o->sim; i++)
+        for (uint32_t i = 0; i < s->alive; i++)
             learner_pack(&s->learner, s->node[i].values, cluster_values(s->cluster, i));
         if (average(s, s->print.steps, all, true, &wait) < 0)
             return train_fail(&s->print, "a node's last round failed");
     }
+    const model *net = s->learner.net;
+    s->done.backward_s = net->backwards ? net->backward_s / (double)net->backwards : 0;
+    s->done.sliced = s->o->slices > 0;
+    s->done.still = s->watch.most_still;
+    s->done.slices_short = s->watch.rounds_short;
     s->done.final_score = sim_averaged_score(s);
     s->done.final_loss = learner_loss(&s->learner, s->mean);
     s->done.seconds = train_clock() - s->started;
@@ -285,6 +331,7 @@ int train_sim(const struct train_options *o, const struct dataset *data)
         return EXIT_FAILED;
     uint64_t from;
     s->o = o;
+    s->alive = o->sim;
     s->tally = &s->done.tally;
     s->started = train_clock();
     int status = sim_open(s, data);
@@ -322,6 +369,7 @@ int train_sim(const struct train_options *o, const struct dataset *data)
     if (s->cluster)
         cluster_free(s->cluster);
     sites_close(&s->sites);
+    sim_watch_close(s);
     cluster_free(s->errors);
     cluster_free(s->tables);
     cluster_free(s->handing); /* NULL is allowed */

@@ -7,18 +7,27 @@
 #include "sleet-train-sites.h"
 #include "sim/cluster.h"
 
+/* Of the first node's slices, behind each outer round. */
+struct sim_watch {
+    float *last;     /* what owners had handed out before */
+    uint32_t *still; /* of each fragment: rounds in a row that left it as it was */
+    uint32_t most_still, rounds_short; /* rounds in which some slice had too few nodes that train it */
+};
+
 struct simulation {
     const struct train_options *o;
     struct train_print print;
     struct learner learner;
     struct shard_split split;
     struct train_node node[SLEET_GROUP_MAX];
+    uint32_t alive; /* the first so many */
+    struct sim_watch watch;
     struct trigger trigger[SLEET_GROUP_MAX]; /* but of the first */
     cluster *cluster;
     struct sites sites; /* of the cluster's nodes */
     cluster *handing;   /* --average owner: of the parameters */
     cluster *errors;    /* --ef-average: of what was left out */
-    cluster *tables;    /* --batch-control */
+    cluster *tables;    /* --batch-control, --slices */
     float *mean;                    /* the averaged model with its statistics */
     float *mixed;                   /* a node's with the mean statistics */
     struct pace pace;               /* --straggle: without lock step */
@@ -38,7 +47,7 @@ int sim_open(struct simulation *, const struct dataset *);
 /* The nodes whose models count: a liar's own is its own affair. */
 static inline uint32_t sim_honest(const struct simulation *s)
 {
-    return s->o->sim - (s->o->lie != 1);
+    return s->alive - (s->o->lie != 1);
 }
 
 /* Of the mean of all models, which is left in s->mean. */
@@ -51,4 +60,10 @@ void sim_evaluate(struct simulation *);
 bool sim_beside(const struct simulation *);
 /* The worst node's mean of such sums of the tally. */
 double sim_worst(const struct simulation *, const double *sum);
+
+/* ---- sleet-train-sim-slices.c */
+bool sim_watch_open(struct simulation *); /* false: out of memory; sim_watch_close() also then */
+void sim_watch_close(struct simulation *);
+/* Before the slices of a new table are in force. */
+void sim_watch(struct simulation *);
 #endif

@@ -7,6 +7,7 @@
 #include "train/model.h"
 #include "train/optimizer.h"
 #include "train/shard.h"
+#include "train/slice.h"
 #include "train/trigger.h"
 #include "tensor/kind.h"
 #include "edges/edges.h"
@@ -117,6 +118,7 @@ struct train_options {
     bool uneven;       /* with it: all steps take up to so many times as long, evenly spread */
     double kill, down; /* s: a simulated node dies so often, for so long; 0: none does */
     bool blocking;     /* a step waits for a round of all nodes */
+    uint64_t dies;     /* behind that step the last simulated node does; 0: none */
     double lie;        /* the last simulated node sends so many times its values; 1: honest */
     const char *checkpoint;    /* file; NULL: none */
     uint32_t checkpoint_every; /* steps; 0: once an epoch */
@@ -157,7 +159,7 @@ struct learner {
     uint32_t batch;              /* samples of a step */
     float *input;                /* of a batch */
     uint8_t *target;             /* of a batch */
-    float *gradient;             /* model_params() */
+    float *gradient;             /* model_params(), and to give learner.handed */
     struct optimizer optimizer;
     double loss_scale, init_scale; /* of the options */
     uint64_t steps_per_epoch; /* at least 1 */
@@ -166,6 +168,8 @@ struct learner {
     size_t params, statistics, elements; /* of a node's values; elements: in all */
     size_t wish;   /* of --every auto, where in the values; 0: none */
     size_t anchor; /* where in the values what an outer step begins from is; 0: none */
+    struct slices slices; /* in whose order that is */
+    size_t handed;        /* floats of it, which owners hand out; without it, of the parameters */
 };
 
 /* For one of `nodes` that share the samples.  NULL, or what is wrong: out of memory, or inputs that the
@@ -190,6 +194,8 @@ double learner_loss(struct learner *, const float *values);
 void learner_pack(const struct learner *, const float *values, float *tensors);
 void learner_unpack(const struct learner *, const float *tensors, float *values);
 size_t learner_packed(const struct learner *); /* floats of all tensors */
+/* A node's parameters as owners hand them out, learner.handed floats. */
+void learner_to_handed(const struct learner *, const float *values, float *handed);
 /* What a node does before a round: a local step, or the gradient of one; the loss. */
 double learner_before(struct learner *, struct shard_walk *, enum average, uint64_t step, float *values);
 /* And with a round's result: the step where gradients were averaged.  `flags` of the report: where others
@@ -244,6 +250,8 @@ void batch_save(const struct train_batch *, double out[BATCH_NUMBERS]);
 void batch_load(struct train_batch *, const double in[BATCH_NUMBERS]);
 double batch_weight(const struct train_batch *); /* in the average; 0: as usual */
 void batch_give(const struct train_batch *, float table[TABLE_FLOATS]);
+/* The nodes of which the table has a row, as bits. */
+uint64_t batch_there(const float table[TABLE_FLOATS]);
 /* The mean of what nodes gave, with the flags of the round's report. */
 void batch_take(struct train_batch *, bool second_half, uint32_t flags, const float table[TABLE_FLOATS]);
 
@@ -273,6 +281,13 @@ size_t keeper_bytes(const struct train_keeper *); /* of moments */
 void *keeper_save(const struct train_keeper *, size_t *bytes);
 bool keeper_load(struct train_keeper *, const void *, size_t bytes);
 
+/* Who trains which slice, and since when this node does: 1 + the step from which its moments count; 0: it does
+ * not.  Behind the slices, what all train. */
+struct train_slices {
+    uint64_t *who, *since;
+    uint8_t *mine; /* by slice: this node trains it */
+};
+
 /* ---- what both ways to run have of a node (sleet-train-node.c) ------------- */
 
 struct train_node {
@@ -283,6 +298,7 @@ struct train_node {
     struct train_batch batch;
     struct train_keeper keeper; /* average_owned() */
     uint32_t place, places;     /* its shard, of so many */
+    struct train_slices slices; /* --slices */
     struct trigger *trigger;    /* borrowed */
 };
 
@@ -300,10 +316,17 @@ sleet_round_options node_round(const struct train_options *, bool exact);
 bool node_due(const struct train_node *, uint64_t done);
 /* What goes into a round, packed; see learner_pack(). */
 void node_give(struct train_node *, float *tensors);
-/* Where average_owned(): the node's share of the step, with the mean in `tensors`, and when the parameters of
- * all owners are in the values.  False: out of memory. */
+/* Where average_owned(): what owners hand out, learner.handed floats in the node's values; before a round that hands
+ * out what there is; the node's share of the step, with the mean in `tensors`; and when the parameters of all
+ * owners are there.  False: out of memory. */
+float *node_hands(struct train_node *);
+void node_meets(struct train_node *);
 bool node_own_step(struct train_node *, uint64_t step, train_owns *, const void *, float *tensors);
 void node_handed(struct train_node *);
+/* Is a table of nodes due behind the first `done` steps, and the mean of what they gave, with the flags of the report;
+ * false: out of memory. */
+bool node_table_due(const struct train_node *, uint64_t done);
+bool node_table(struct train_node *, uint64_t step, uint32_t flags, const float table[TABLE_FLOATS]);
 /* Take a round's result; whether its step was taken. */
 bool node_take(struct train_node *, uint64_t step, uint32_t flags, const float *tensors);
 
@@ -318,9 +341,12 @@ struct train_memory memory_of(const struct train_node *);
 
 /* ---- slices of the model (sleet-train-slice.c) ------------------------------ */
 
-/* Does the node at a place out of so many train that run? */
-bool slice_trains(const struct train_options *, uint32_t place, uint32_t places, uint32_t run);
-/* The optimizer's step there, with the gradient in the learner. */
+/* Without --slices these do nothing; false: out of memory. */
+bool slice_open(struct train_node *);
+void slice_close(struct train_node *);
+/* From step `step` on the slices are of these nodes, by the bits of their places. */
+bool slice_share(struct train_node *, uint64_t nodes, uint64_t step);
+/* The optimizer's step where the node trains, with the gradient in the learner. */
 void slice_apply(const struct train_node *, uint64_t step);
 
 /* ---- what is printed (sleet-train-print.c) ------------------------------ */
@@ -378,6 +404,9 @@ struct train_done {
     double keep_inside, keep_across; /* share of a gradient's elements at the end; below 0: the same everywhere */
     double virtual_s;   /* simulation with --kill or --blocking: that it took; else 0 */
     uint32_t kills;
+    double backward_s; /* simulation: processor time of a backward pass; else 0 */
+    bool sliced;
+    uint32_t still, slices_short; /* simulation with --slices: see struct sim_watch */
     double wait_sum, waits; /* simulation in lock step: s until the last node had its result, and rounds behind steps */
 };
 

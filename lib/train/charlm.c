@@ -89,10 +89,12 @@ static size_t place(struct charlm *m, size_t samples)
     return used;
 }
 
-static struct dense dense_of(struct charlm *m, uint32_t in, uint32_t out)
+/* by_rows, units: see struct model_matrix. */
+static struct dense dense_of(struct charlm *m, uint32_t in, uint32_t out, bool by_rows, uint32_t units)
 {
     struct dense l = dense_at(&m->base.params, in, out);
     model_has_matrix(&m->base, l.weight, in, out);
+    model_has_units(&m->base, by_rows, units);
     return l;
 }
 
@@ -111,18 +113,20 @@ static model *charlm_open(const struct model_shape *s)
     m->positions = (size_t)s->classes * d;
     *params = m->positions + (size_t)m->context * d;
     model_has_matrix(&m->base, 0, s->classes, d);
+    model_has_units(&m->base, false, 0);
     model_has_matrix(&m->base, m->positions, m->context, d);
+    model_has_units(&m->base, false, 0);
     for (int i = 0; i < BLOCKS; i++) {
         struct block *b = &m->block[i];
         b->before_attention = norm_at(params, d);
-        b->qkv = dense_of(m, d, 3 * d);
-        b->mix = dense_of(m, d, d);
+        b->qkv = dense_of(m, d, 3 * d, false, d);
+        b->mix = dense_of(m, d, d, true, d);
         b->before_mlp = norm_at(params, d);
-        b->widen = dense_of(m, d, 4 * d);
-        b->narrow = dense_of(m, 4 * d, d);
+        b->widen = dense_of(m, d, 4 * d, false, 4 * d);
+        b->narrow = dense_of(m, 4 * d, d, true, 4 * d);
     }
     m->last = norm_at(params, d);
-    m->output = dense_of(m, d, s->classes);
+    m->output = dense_of(m, d, s->classes, false, 0);
     m->memory = malloc(place(m, s->batch) * sizeof(float));
     place(m, s->batch);
     if (m->memory)
@@ -180,14 +184,17 @@ static void block_backward(struct charlm *m, const struct block *b, const float 
 {
     uint32_t n = samples * m->context;
     size_t count = (size_t)n * m->width;
+    uint32_t d = m->width;
+    const struct dense_units heads = {false, d, m->base.share}, mixing = {true, d, m->base.share};
+    const struct dense_units widening = {false, 4 * d, m->base.share}, narrowing = {true, 4 * d, m->base.share};
     float *branch = m->side, *wide = m->side + count;
-    dense_backward(&b->narrow, params, b->wide, n, m->delta, gradient, wide);
+    dense_backward_of(&b->narrow, &narrowing, params, b->wide, n, m->delta, gradient, wide);
     relu_backward(b->wide, wide, 4 * count);
-    dense_backward(&b->widen, params, b->mid_unit, n, wide, gradient, branch);
+    dense_backward_of(&b->widen, &widening, params, b->mid_unit, n, wide, gradient, branch);
     norm_backward(&b->before_mlp, params, b->mid, n, b->mid_moment, branch, gradient, m->delta);
-    dense_backward(&b->mix, params, b->mixed, n, m->delta, gradient, branch);
+    dense_backward_of(&b->mix, &mixing, params, b->mixed, n, m->delta, gradient, branch);
     attention_backward(&m->attention, b->all, samples, b->weight, branch, m->room, wide);
-    dense_backward(&b->qkv, params, b->in_unit, n, wide, gradient, branch);
+    dense_backward_of(&b->qkv, &heads, params, b->in_unit, n, wide, gradient, branch);
     norm_backward(&b->before_attention, params, b->in, n, b->in_moment, branch, gradient, m->delta);
 }
 

@@ -32,13 +32,25 @@ void dense_forward(const struct dense *d, const float *params, const float *x, u
                 params + d->weight, out, 1.0f, y, out);
 }
 
-void dense_backward(const struct dense *d, const float *params, const float *x, uint32_t n,
-                    const float *delta, float *gradient, float *x_delta)
+struct span {
+    uint32_t first, count;
+};
+
+/* The gradient of a rectangle of the weights. */
+static void weights_backward(const struct dense *d, const float *x, uint32_t n, const float *delta, float *gradient,
+                             struct span rows, struct span columns)
+{
+    int in = (int)d->in, out = (int)d->out;
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)rows.count, (int)columns.count, (int)n, 1.0f, x + rows.first, in,
+                delta + columns.first, out, 0.0f, gradient + d->weight + (size_t)rows.first * d->out + columns.first, out);
+}
+
+/* What both bring beside it. */
+static void rest_backward(const struct dense *d, const float *params, uint32_t n, const float *delta, float *gradient,
+                          float *x_delta)
 {
     int in = (int)d->in, out = (int)d->out;
     float *bias = gradient + d->bias;
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, in, out, (int)n, 1.0f, x, in, delta, out,
-                0.0f, gradient + d->weight, out);
     memset(bias, 0, d->out * sizeof *bias);
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < d->out; k++)
@@ -46,6 +58,34 @@ void dense_backward(const struct dense *d, const float *params, const float *x, 
     if (x_delta)
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, in, out, 1.0f, delta, out,
                     params + d->weight, out, 0.0f, x_delta, in);
+}
+
+void dense_backward(const struct dense *d, const float *params, const float *x, uint32_t n,
+                    const float *delta, float *gradient, float *x_delta)
+{
+    weights_backward(d, x, n, delta, gradient, (struct span){0, d->in}, (struct span){0, d->out});
+    rest_backward(d, params, n, delta, gradient, x_delta);
+}
+
+void dense_backward_of(const struct dense *d, const struct dense_units *u, const float *params, const float *x, uint32_t n,
+                       const float *delta, float *gradient, float *x_delta)
+{
+    const struct span rows = {0, d->in}, columns = {0, d->out};
+    if (!u->share.wanted) {
+        dense_backward(d, params, x, n, delta, gradient, x_delta);
+        return;
+    }
+    memset(gradient + d->weight, 0, (size_t)d->in * d->out * sizeof *gradient);
+    for (uint32_t slice = 0, first, end; slice < u->share.slices; slice++) {
+        model_units(u->units, u->share.slices, slice, &first, &end);
+        if (!u->share.wanted[slice] || first == end)
+            continue;
+        for (uint32_t at = first; at < (u->by_rows ? d->in : d->out); at += u->units) {
+            const struct span some = {at, end - first};
+            weights_backward(d, x, n, delta, gradient, u->by_rows ? some : rows, u->by_rows ? columns : some);
+        }
+    }
+    rest_backward(d, params, n, delta, gradient, x_delta);
 }
 
 /* The inner loops are of fixed length: compiled without branches, half of which would be guessed

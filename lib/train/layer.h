@@ -6,6 +6,7 @@
 #ifndef TRAIN_LAYER_H
 #define TRAIN_LAYER_H
 #include "base/rng.h"
+#include "train/model.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +25,17 @@ void dense_forward(const struct dense *, const float *params, const float *x, ui
 /* `delta` is the gradient at y; x_delta, unless NULL, is overwritten with that at x. */
 void dense_backward(const struct dense *, const float *params, const float *x, uint32_t n,
                     const float *delta, float *gradient, float *x_delta);
+
+/* The units of a dense layer, see struct model_matrix, and the slices of them whose gradient is wanted. */
+struct dense_units {
+    bool by_rows;
+    uint32_t units;
+    struct model_share share;
+};
+
+/* The same where the gradient of the weights of other slices may be 0, which it then is; that of the bias is whole. */
+void dense_backward_of(const struct dense *, const struct dense_units *, const float *params, const float *x, uint32_t n,
+                       const float *delta, float *gradient, float *x_delta);
 
 /* Below 0 becomes 0; a NaN stays one.  relu_backward() clears `delta` where `y` is not above 0. */
 void relu(float *x, size_t count);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const struct {
     const char *name;
@@ -64,7 +65,14 @@ void model_free(model *m)
 void model_has_matrix(model *m, size_t at, size_t rows, size_t cols)
 {
     if (m->matrices < MODEL_MATRICES_MAX)
-        m->matrix[m->matrices++] = (struct model_matrix){at, (uint32_t)rows, (uint32_t)cols};
+        m->matrix[m->matrices++] = (struct model_matrix){.at = at, .rows = (uint32_t)rows, .cols = (uint32_t)cols,
+                                                         .units = (uint32_t)cols};
+}
+
+void model_has_units(model *m, bool by_rows, uint32_t units)
+{
+    m->matrix[m->matrices - 1].by_rows = by_rows;
+    m->matrix[m->matrices - 1].units = units;
 }
 
 size_t model_params(const model *m)
@@ -85,6 +93,13 @@ uint32_t model_batch(const model *m)
 void model_init(const model *m, float *params, uint64_t seed)
 {
     m->kind->init(m, params, seed);
+}
+
+static double processor_time(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 /* Loss at the `n` rows of outputs `z`; their gradient goes to m->delta. */
@@ -117,9 +132,25 @@ double model_loss(model *m, const float *params, const float *x, const uint8_t *
 {
     const float *z = m->kind->forward(m, params, x, n, gradient != NULL);
     double loss = softmax(m, z, label, n * m->targets, correct);
-    if (gradient)
+    if (gradient) {
+        double began = processor_time();
         m->kind->backward(m, params, x, n, m->delta, gradient, NULL);
+        m->backward_s += processor_time() - began;
+        m->backwards++;
+    }
     return loss;
+}
+
+void model_wants(model *m, struct model_share share)
+{
+    m->share = share;
+}
+
+/* Unit u is of slice u slices / units. */
+void model_units(uint32_t units, uint32_t slices, uint32_t slice, uint32_t *first, uint32_t *end)
+{
+    *first = (uint32_t)(((uint64_t)slice * units + slices - 1) / slices);
+    *end = (uint32_t)((((uint64_t)slice + 1) * units + slices - 1) / slices);
 }
 
 void model_track(const model *m, float *params)

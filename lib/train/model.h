@@ -58,7 +58,18 @@ struct model_kind {
 struct model_matrix {
     size_t at; /* in the parameters */
     uint32_t rows, cols;
+    bool by_rows;   /* its rows belong to units, not its columns */
+    uint32_t units; /* row or column i to unit i % units; 0: it has none */
 };
+
+/* Of so many slices (slice.h) those whose gradient is wanted. */
+struct model_share {
+    uint32_t slices;
+    const uint8_t *wanted; /* by slice; NULL: all */
+};
+
+/* The units of slice `slice` of `slices`: those from *first to before *end. */
+void model_units(uint32_t units, uint32_t slices, uint32_t slice, uint32_t *first, uint32_t *end);
 
 /* The head that a kind's own structure begins with. */
 struct model {
@@ -69,6 +80,9 @@ struct model {
     float *delta;     /* batch x targets x classes; model_new()'s */
     struct model_matrix matrix[MODEL_MATRICES_MAX]; /* in the order of the parameters */
     uint32_t matrices;
+    struct model_share share;
+    double backward_s; /* processor time in all gradients so far */
+    uint64_t backwards;
 };
 
 #define MODEL_X(name, kind) extern const struct model_kind kind;
@@ -85,6 +99,8 @@ void model_free(model *);
 
 /* For open(): the parameters hold one more matrix.  Those beyond MODEL_MATRICES_MAX are left out. */
 void model_has_matrix(model *, size_t at, size_t rows, size_t cols);
+/* What the units of the matrix added last are; else each column is one. */
+void model_has_units(model *, bool by_rows, uint32_t units);
 
 size_t model_params(const model *);
 size_t model_statistics(const model *);
@@ -100,6 +116,8 @@ void model_init(const model *, float *params, uint64_t seed);
  * not NULL, counts labels whose output is the largest. */
 double model_loss(model *, const float *params, const float *x, const uint8_t *label, uint32_t n,
                   float *gradient, uint32_t *correct);
+/* From now on gradients may be 0 in units that are not wanted, where that saves work; `wanted` is borrowed. */
+void model_wants(model *, struct model_share);
 /* Take the batch of the last gradient into the statistics behind the parameters. */
 void model_track(const model *, float *params);
 #endif

@@ -134,6 +134,17 @@ triggers_case() {
     ok "triggers: slices: where all train all, it is the same (${loss[0]}, ${loss[2]})" [ "${loss[0]}" = "${loss[2]}" ]
     ok "triggers: slices: half of the model to train is three quarters to send (${loss[1]}, ${loss[5]})" \
         at_most "${loss[5]}" "$(awk -v x="${loss[1]}" 'BEGIN { print 0.82 * x }')"
+    for how in 1 2; do # of which one is gone, for good
+        train t --sim 4 --steps 40 --limit 4000 --every 5 --step-time 1 --outer nesterov --outer-lr 0.3 --slices 4 \
+            --slice-members $how --dies 12
+        ok "triggers: slices: of $how nodes each, one dies: ends" ended t 60
+        ok "triggers: slices: of $how nodes each, one dies: others have its slices within a round ($(figure t rounds_short))" \
+            [ "$(figure t rounds_short)" = 1 ]
+        ok "triggers: slices: of $how nodes each, one dies: nothing stays still for long ($(figure t rounds_still))" \
+            at_most "$(figure t rounds_still)" $((2 - how))
+    done
+    train t --sim 4 --dies 12
+    ok "triggers: slices: a death needs time to be noticed" eval 'ended t 10; [ "$code" = 2 ] && said t.err "^sleet-train: --dies needs"'
     train t --sim 8 --slices 2 --outer nesterov
     ok "triggers: slices: too few for all nodes" ended t 30
     ok "triggers: slices: too few for all nodes: is refused (code $code)" eval \
@@ -415,6 +426,7 @@ job_case() {
     in_job "job, gradients" --average gradient --optimizer adamw --lr 0.003 --clip-norm 1 --step-time 0.02
     in_job "job, owners" --average owner --step-time 0.02
     in_job "job, outer steps" --every 5 --outer nesterov --outer-momentum 0.5 --step-time 0.02
+    in_job "job, slices" --every 5 --outer nesterov --outer-momentum 0.5 --step-time 0.02 --slices 4 --slice-members 1
 }
 
 [ $# -gt 0 ] || set -- tasks triggers quorums deaths resume stops refuse parts job

@@ -26,6 +26,7 @@
     X(rotate) \
     X(scenario) \
     X(share) \
+    X(slice) \
     X(state) \
     X(strategy) \
     X(swim) \
