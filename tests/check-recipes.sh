@@ -1,7 +1,7 @@
 #!/bin/bash
 # Every recipe runs: `sleet-train --recipe NAME` takes a few steps of it, in a simulation of two nodes, and
 # `sleet-sim --recipe NAME` a few rounds where there is something for it.
-# Each is in the tarball and installed, and docs/papers.md has what its experiments measured.
+# Tests that its experiments name are there. Each is in the tarball and installed, and docs/papers.md has what its experiments measured.
 # Needs the build folder in SLEET_BUILD, the tree in SLEET_SRC, dataset-fashion-mnist.
 set -u
 build=${SLEET_BUILD:?set SLEET_BUILD to the build folder}
@@ -26,5 +26,11 @@ for file in "$src"/recipes/*.ini; do
     grep -q '^\[sim\]' "$file" || continue
     out=$("$build/sleet-sim" --recipe "$name" -n 4 --rounds 2 2>&1) || fault "$name is not simulated: $(tail -n 1 <<<"$out")"
 done
+if [ -x "$build/simtest" ]; then
+    cases=$("$build/simtest" --list)
+    for test in $(sed -n 's/^run.*= simtest //p' "$src"/recipes/*.ini "$src/netem/matrix.ini"); do
+        grep -qx "$test" <<<"$cases" || fault "an experiment runs simtest $test, which is not there"
+    done
+fi
 echo "check-recipes: $(wc -w <<<"$listed") recipes, $faults faults"
 [ $faults -eq 0 ]
