@@ -44,7 +44,6 @@ static double step(cluster *c, const sleet_round_options *o, sleet_rng *rng)
         for (uint32_t k = 0; k < ELEMENTS; k++)
             cluster_values(c, i)[k] = (float)(rng_double(rng) - 0.5);
     CHECK(cluster_round(c, o));
-    CHECK(identical(c));
     for (uint32_t i = 0; i < N; i++) {
         const struct cluster_report *r = cluster_report(c, i);
         longest = fmax(longest, (double)time_since(r->reported_at, r->started_at) * 1e-9);
@@ -84,13 +83,16 @@ static void the_share_follows_the_link(void)
         return;
     for (int round = 0; round < TURN; round++) {
         seconds = step(c, &automatic, &rng);
+        CHECK(identical(c));
         CHECK(shares(c, false).least == 1);
     }
     struct shares before = shares(c, true);
     CHECK(before.most <= 0.1 && before.least >= 0.0099);
     between(c, 10 * SLOW);
-    for (int round = 0; round < 10; round++)
+    for (int round = 0; round < 10; round++) {
         step(c, &automatic, &rng);
+        CHECK(identical(c));
+    }
     double times = exp((shares(c, true).sum - before.sum) / (2 * SITE * SITE));
     CHECK(shares(c, false).least == 1);
     CHECK(times > 6 && times < 15);
@@ -99,7 +101,8 @@ static void the_share_follows_the_link(void)
     if (!CHECK((c = sites(SLEET_CODEC_F32, SLEET_RATIO)) != NULL))
         return;
     for (int round = 0; round < 3; round++)
-        all = step(c, &dense, &rng);
+        all = step(c, &dense, &rng); /* seconds of a queue that nobody knows of yet: in the first some are cut off */
+    CHECK(identical(c));
     cluster_free(c);
     CHECK(seconds < all / 3);
     printf("two sites: a step takes %.3f s, %.3f s with all as f32; 1 / %.0f to 1 / %.0f goes across; over a link ten "
