@@ -57,7 +57,8 @@ static void do_start(const struct call *a)
         o.least_coverage < 0 || o.least_coverage > 1 ||
         (a->argc > 7 && !(real(a->argv[7], &o.keep) && o.keep >= 0 && o.keep <= 1)) ||
         (a->argc > 8 && !command_number(a->argv[8], UINT32_MAX, &keep_auto)) ||
-        (a->argc > 9 && !command_number(a->argv[9], UINT32_MAX, &max_async))) {
+        (a->argc > 9 && !command_number(a->argv[9], UINT32_MAX, &max_async)) ||
+        (a->argc > 10 && !(real(a->argv[10], &o.twice) && o.twice >= 0 && o.twice <= 1))) {
         command_fail(a->c, SLEET_EINVAL, "start: a value is malformed or out of range");
         return;
     }
@@ -73,7 +74,8 @@ static void do_start(const struct call *a)
                               : engine_start(a->k->d->engine, handle, &args, a->k->d->now);
     if (error) {
         const char *why = error == SLEET_EINVAL ? "the options do not go with the set: a quorum needs a strategy with owners, "
-                                                  "an exact round another estimator than givers" : NULL;
+                                                  "an exact round another estimator than givers, "
+                                                  "twice what is added to a model, another estimator than expected and no exact round" : NULL;
         command_fail(a->c, error, error == SLEET_ESCHEMA && s->schema[0] ? s->schema : why);
         return;
     }
@@ -244,7 +246,7 @@ static const struct {
     {"set", 2, 7, define_do_set, PLAIN},
     {"tensor", 3, 5, define_do_tensor, PLAIN},
     {"register", 0, 0, define_do_register, PLAIN},
-    {"start", 7, 10, do_start, PLAIN},
+    {"start", 7, 11, do_start, PLAIN},
     {"cancel", 1, 1, do_cancel, PLAIN},
     {"job", 0, 1, do_job, PLAIN},
     {"state", 0, 0, state_do_show, REPORT},

@@ -3,7 +3,7 @@
 #define DAEMON_COMMAND_H
 #include "control.h"
 
-#define COMMAND_WORDS_MAX 10
+#define COMMAND_WORDS_MAX 11
 
 struct call {
     struct control *k;

@@ -318,6 +318,9 @@ typedef struct sleet_round_options {
                               `keep` at least (AdaTopK, arXiv 2410.12707) */
     uint32_t max_async;    /* with a quorum: after so many rounds one waits for all, at most half the
                               deadline, so that none is left out for ever.  0 means 64 */
+    double twice;          /* share of its fragments, 0 to 1, that a contribution sends twice: those that carry
+                              most energy, since what is lost is not repaired.  Not of models, in exact rounds
+                              or with estimator expected */
 } sleet_round_options;
 
 /* X(name, bit, text) */

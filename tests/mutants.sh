@@ -72,6 +72,7 @@ names=(
     "backups are not sent results first"
     "the shares of other groups are not reckoned with"
     "clients own as all do"
+    "what is sent twice is not what carries most energy"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -169,6 +170,7 @@ fault() { # NUMBER
     48) plant lib/core/round/send.c 'return number < r->lane[r->self].share &&' 'return number >= NOT_DUE &&' ;;
     49) plant lib/core/engine_group.c '    group_share(&g);' '' ;;
     50) plant lib/core/strategy/share.c '    if (d->role == ROLE_CLIENT)' '    if (d->role == ROLE_CLIENT && !d->kbit && d->kbit)' ;;
+    51) plant lib/core/round/twice.c '        energy += x[i] * x[i];' '        energy += 1 / (1 + x[i] * x[i]);' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }

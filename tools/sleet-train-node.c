@@ -69,6 +69,7 @@ sleet_round_options node_round(const struct train_options *o, bool exact)
                                  .keep_auto = o->keep_auto,
                                  .quorum = o->quorum,
                                  .max_async = o->max_async,
+                                 .twice = exact ? 0 : o->twice,
                                  .deadline_ns = exact ? 0 : (int64_t)(o->deadline * 1e9)};
 }
 

@@ -57,6 +57,7 @@
     X(O_ON_RESIZE, "on-resize", "R", "batch-control, when nodes come or go: constant-batch, linear-lr or keep (constant-batch)") \
     X(O_SLOW, "slow", "F,...", "steps last F times longer, for each node; :F,... in the second half (1)") \
     X(O_ESTIMATOR, "estimator", "E", "gradient: ratio, expected, carry or nodes: what comes over their number (ratio)") \
+    X(O_TWICE, "twice", "X", "gradient: send the share X of the fragments twice, those of most energy (0)") \
     X(O_STRATEGY, "strategy", "NAME[:A[,B]]", "who averages with whom, or graph:FILE, its edges (rps):" SLEET_STRATEGY_MAP(STRATEGY_NAME)) \
     X(O_CODEC, "codec", "C", "how gradient or model travels: f32, bf16, i8, rot1 ... (f32)") \
     X(O_KEEP, "keep", "P", "topk: share of the elements that travel, or auto[:P]: all over fast links, P at least (0.01)")                \
@@ -296,6 +297,7 @@ static bool take(struct train_options *o, enum option_id id, const char *v)
         o->forget = strcmp(v, "nodes") == 0;
         o->kind.estimator = o->forget ? SLEET_CARRY : (sleet_estimator)estimator_of(v);
         return o->kind.estimator != 0;
+    case O_TWICE: return number_real(v, 0, 1, &o->twice);
     case O_STRATEGY: return edges_strategy_of(&o->edges, &o->kind, v);
     case O_CODEC: return (o->codec = (sleet_codec)codec_of(v)) != 0;
     case O_KEEP: return keep_of(v, o);

@@ -98,6 +98,8 @@ void train_print_settings(const struct train_print *p, const struct train_option
         fprintf(to, " as %s", codec_text((int)o->codec));
     if (o->kind.estimator)
         fprintf(to, ", estimator %s", o->forget ? "nodes" : estimator_text((int)o->kind.estimator));
+    if (o->twice > 0)
+        fprintf(to, ", %g of it twice", o->twice);
     if (o->ef)
         fprintf(to, ", error feedback %s", feedback[o->ef]);
     if (o->batches.on)

@@ -42,6 +42,8 @@ static void averaging(const struct train_options *o, struct lines *t)
     line(t, "average = %s\n", average[o->average]);
     if (o->kind.estimator)
         line(t, "estimator = %s\n", o->forget ? "nodes" : estimator_text((int)o->kind.estimator));
+    if (o->twice > 0)
+        line(t, "twice = %.9g\n", o->twice);
     if (o->average && o->codec)
         line(t, "codec = %s, keep %.9g%s\n", codec_text((int)o->codec), o->keep, o->keep_auto ? " at least" : "");
     if (o->ef)

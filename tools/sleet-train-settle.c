@@ -132,6 +132,8 @@ static const char *fill_in_kind(struct train_options *o)
     o->kind.update = gradient && !optimizer_linear(&o->optimizer) && !o->forget ? SLEET_NONLINEAR : SLEET_LINEAR;
     struct set_kind k = kind_resolved(o->kind);
     const char *wrong = kind_refuse(&k);
+    if (o->twice > 0 && (!kind_additive(&k) || k.estimator == SLEET_EXPECTED))
+        return "--twice is for gradients (and --outer), not with --estimator expected, the default of --average owner";
     return wrong || !o->codec ? wrong : kind_refuse_codec(&k, SLEET_F32, (int)o->codec);
 }
 

@@ -91,6 +91,7 @@ struct train_options {
     struct edges_file edges; /* of strategy graph */
     sleet_codec codec;    /* of what is not state; 0: the default */
     double keep;          /* of each node's gradient, with a sparse codec; 0: the default */
+    double twice;         /* share of the fragments that are sent twice */
     bool forget;          /* --estimator nodes: carry, of which nothing is carried */
     bool keep_auto;       /* that at least; all over fast links */
     enum ef ef;

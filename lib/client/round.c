@@ -56,6 +56,8 @@ static int resolve(sleet *ctx, const sleet_round_options *in, sleet_round_option
         return client_fail(ctx, SLEET_EINVAL, "least_coverage is not within 0 and 1");
     if (!(out->keep >= 0 && out->keep <= 1))
         return client_fail(ctx, SLEET_EINVAL, "keep is not within 0 and 1");
+    if (!(out->twice >= 0 && out->twice <= 1))
+        return client_fail(ctx, SLEET_EINVAL, "twice is not within 0 and 1");
     return SLEET_OK;
 }
 
@@ -112,6 +114,9 @@ int sleet_start(sleet_set *set, const sleet_round_options *options)
     if (!error && o.exact && set->kind.estimator == SLEET_GIVERS)
         error = client_fail(ctx, SLEET_EINVAL, "set %s: an exact round asks for all that is missing, with estimator "
                             "givers that may be nothing", set->name);
+    if (!error && o.twice > 0 && (o.exact || !kind_additive(&set->kind) || set->kind.estimator == SLEET_EXPECTED))
+        error = client_fail(ctx, SLEET_EINVAL, "set %s: twice is for what is added to a model, not in exact rounds, and not with "
+                            "estimator expected, which knows how much arrives that is sent once", set->name);
     int64_t patience = o.deadline_ns < CLIENT_REPLY_NS ? o.deadline_ns : CLIENT_REPLY_NS;
     if (!error)
         error = check_finite(set);
@@ -128,9 +133,9 @@ int sleet_start(sleet_set *set, const sleet_round_options *options)
     set->deadline_ns = begun + o.deadline_ns;
     int64_t left = set->deadline_ns - client_now();
     error = client_call(ctx, begun + patience + CLIENT_STALL_NS, text,
-                        "start %d %" PRIu64 " %" PRId64 " %.17g %.17g %" PRIu32 " %" PRIu32 " %.17g %" PRIu32 " %" PRIu32,
+                        "start %d %" PRIu64 " %" PRId64 " %.17g %.17g %" PRIu32 " %" PRIu32 " %.17g %" PRIu32 " %" PRIu32 " %.17g",
                         set->handle, set->seq, left > 0 ? left : 1, o.weight, o.least_coverage,
-                        o.quorum, o.exact, o.keep, o.keep_auto, o.max_async);
+                        o.quorum, o.exact, o.keep, o.keep_auto, o.max_async, o.twice);
     if (error) {
         set->open = set->closed = false;
         set->running = error == SLEET_ESTALLED;

@@ -47,4 +47,5 @@
     X(state) \
     X(switch) \
     X(trace) \
+    X(twice) \
     X(wanted)

@@ -207,7 +207,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
     w.scatter_sent = l->scatter_pos;
     w.committed = r->own.commits - (round_disagrees(r, rank) ? 0 : r->own.foreign_commits);
     w.bitmap = bits;
-    bool scattered = !round_scatters(r) || (l->scatter_pos >= l->share && !parity_due(r, rank, PARITY_SCATTER));
+    bool scattered = !round_scatters(r) || (l->scatter_pos >= l->share && !twice_waits(l) && !parity_due(r, rank, PARITY_SCATTER));
     bool gathered = !round_gathers(r) || (l->gather_pos >= r->own.commits && !parity_due(r, rank, PARITY_GATHER));
     bool over = r->joined && (r->closed || !r->contributes || scattered);
     w.flags |= (uint8_t)((over ? SUMMARY_SCATTER_OVER : 0) | (r->own.final && gathered ? SUMMARY_COMMITS_FINAL : 0) |

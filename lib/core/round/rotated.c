@@ -43,7 +43,7 @@ static bool turn(const struct set *s, const struct round *r, uint32_t *done, voi
 bool rotated_forward(const struct set *s, struct round *r)
 {
     if (!r->prepared)
-        r->prepared = turn(s, r, &r->turned, (void *const *)(uintptr_t)r->send, rotate_group);
+        r->prepared = turn(s, r, &r->turned, (void *const *)(uintptr_t)r->send, rotate_group) && twice_choose(s, r);
     return r->prepared;
 }
 

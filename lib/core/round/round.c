@@ -136,6 +136,8 @@ void round_free(struct round *r)
     free(r->number_of);
     free(r->got);
     free(r->scatter_again);
+    free(r->twice.energy);
+    free(r->twice.chosen);
     free(r);
 }
 
@@ -146,7 +148,7 @@ uint64_t round_bytes_bound(const struct layout *l, uint32_t members)
     uint64_t extras = members > 1 ? frags / members + 2 * RUN_FRAGMENTS : 0;
     /* What is kept as a backup is of other runs, and takes less than those that are owned. */
     static_assert(sizeof(struct kept_commit) + 8 <= 50, "a slot and its bits");
-    return sizeof(struct round) + frags * 40 + parity_bytes_bound(l, members) + edge_bytes_bound(l, members) +
+    return sizeof(struct round) + frags * 45 + parity_bytes_bound(l, members) + edge_bytes_bound(l, members) +
            (share + extras) * (FRAGMENT_ELEMENTS * 8 + l->coded + 50 + members * 5) +
            2 * extras * sizeof(struct extra) + (uint64_t)l->n * 16;
 }

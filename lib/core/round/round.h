@@ -285,7 +285,7 @@ void witness_judge(struct set *, const struct round *, const struct env *);
 /* Rounds of one turn have one rotation. */
 uint64_t rotated_turn(uint64_t round);
 bool rotated_tensor(const struct layout *, uint32_t tensor);
-/* Rotate the send buffers of a round that was joined, and the result back; a slice a call, true when
+/* Rotate the send buffers of a round that was joined, so that they are as they are sent, and the result back; a slice a call, true when
  * all is done. */
 bool rotated_forward(const struct set *, struct round *);
 bool rotated_back(const struct set *, struct round *);
@@ -419,6 +419,14 @@ bool round_has_data(const struct round *, uint32_t rank);
 bool round_goes_ahead(struct round *, uint32_t rank);
 /* How the node's contribution to a fragment is encoded in this round, each time that it is. */
 struct codec_args scatter_args(const struct round *, uint32_t fragment);
+
+/* ---- twice.c */
+/* Choose what of the contribution is sent twice, a slice a call; true when that is done. */
+bool twice_choose(const struct set *, struct round *);
+/* All has gone to an owner once: queue what is to go again. */
+void twice_queue(struct round *, struct lane *);
+/* Is there something to go once more? */
+bool twice_waits(const struct lane *);
 
 /* ---- links.c */
 /* What of the node's contribution goes to each owner, as the options have it; r->lane[].keep. */

@@ -221,7 +221,7 @@ static size_t scatter_datagram(const struct packing *p, struct set *s, struct ro
                           .remaining = l->share - l->scatter_pos,
                           .sender_round = (uint32_t)s->own_round};
     l->scatter_sent_at = now;
-    d.flags = (uint8_t)((d.remaining == 0 ? DATA_LAST : 0) | (r->exact ? DATA_EXACT : 0));
+    d.flags = (uint8_t)((d.remaining == 0 && !twice_waits(l) ? DATA_LAST : 0) | (r->exact ? DATA_EXACT : 0));
     return finish(p, &s->layout, r, rank, &d, out, 0);
 }
 
@@ -253,7 +253,9 @@ static size_t next_scatter(struct set *s, struct round *r, const struct env *e, 
         }
     }
     size_t len = p.n ? scatter_datagram(&p, s, r, rank, PHASE_SCATTER, out, now) : 0;
-    if (l->scatter_pos >= l->share && !parity_due(r, rank, PARITY_SCATTER))
+    if (l->scatter_pos >= l->share)
+        twice_queue(r, l);
+    if (l->scatter_pos >= l->share && !twice_waits(l) && !parity_due(r, rank, PARITY_SCATTER))
         l->summary_due = true; /* say END */
     return len;
 }
@@ -301,6 +303,7 @@ static size_t next_repair(struct set *s, struct round *r, const struct env *e, u
         if (!pack_own(&p, s, r, e, f) && p.n)
             break;
     }
+    l->summary_due |= r->twice.chosen && !twice_waits(l) && l->scatter_pos >= l->share; /* END */
     return p.n ? scatter_datagram(&p, s, r, rank, PHASE_SCATTER_REPAIR, out, now) : 0;
 }
 

@@ -58,6 +58,7 @@ struct lane {
     uint32_t start, share; /* its owned fragments: frag[start .. start+share) */
     double keep; /* share of a fragment's elements that goes to it, sparse codecs */
     uint32_t scatter_pos, scatter_repair_pos, scatter_repairs;
+    uint32_t twice;         /* fragments that are to go once more when all have gone */
     uint32_t gather_pos;    /* commits sent so far, an index into order[], */
     uint32_t ahead_pos;     /* and of those that the member is the backup of, which go first */
     uint32_t *sent_at;      /* low half of the packet counter, per owned number */
@@ -88,6 +89,14 @@ struct lane {
     struct parity_lane *parity; /* NULL: nothing of the kind yet */
     struct backup_lane backup;
     bool past; /* it is past the round and has no use for commits, which would hold up those of the next */
+};
+
+/* What of a contribution is sent twice; twice.c. */
+struct twice {
+    double share;     /* of its fragments */
+    float *energy;    /* by fragment, while they are being chosen; */
+    uint32_t next;    /* of the next one */
+    uint64_t *chosen; /* fragments */
 };
 
 /* A commit held: whose, of whom (bits into round.people), how heavy; weight 0: none. */
@@ -121,6 +130,7 @@ struct round {
     uint32_t corrected; /* fragments to whose result late ones were added */
     double covered;
     bool prepared; /* the send buffers are as they are sent, see rotated.c */
+    struct twice twice;
     uint32_t turned, turned_back; /* fragments done with, forward and back */
     uint32_t wound_up; /* fragments done with while closing */
     double weight, least_coverage;

@@ -122,6 +122,7 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
     r->weight = o->weight > 0 ? (float)o->weight : 1;
     r->least_coverage = o->least_coverage > 0 ? o->least_coverage : quorum_leaves_out(s) ? 0 : 0.5;
     e->members[0].sets[s->handle].gave = (float)r->weight;
+    r->twice.share = o->twice;
     links_choose(r, e, o);
     drift_begin(s, r);
     carry_begin(s, r);
@@ -297,6 +298,9 @@ int set_start(struct set *s, const struct env *e, const engine_start_args *a, sl
         return SLEET_EINVAL;
     if (o->exact && s->layout.kind.estimator == SLEET_GIVERS)
         return SLEET_EINVAL; /* what is missing may be nothing */
+    if (!(o->twice >= 0 && o->twice <= 1) ||
+        (o->twice > 0 && (o->exact || !kind_additive(&s->layout.kind) || s->layout.kind.estimator == SLEET_EXPECTED)))
+        return SLEET_EINVAL; /* see twice.c */
     if (!s->attached)
         return SLEET_ESTATE;
     if (s->schema_differs)
