@@ -10,7 +10,7 @@ SCATTER, GATHER, REPAIR, SCATTER_REPAIR = 1, 2, 3, 4
 YOURS_IN, LAST = 1, 2                    # flags of DATA
 OVER, FINAL, NOW_CLOSED, SCATTER_HOLES, WITNESS = 1, 2, 4, 8, 16  # of SUMMARY
 BUDGET, DEADLINE, GRACE, SETTLE = 0.5, 2, 0.001, 0.02  # seconds
-DATA_HEAD, SUMMARY_HEAD = struct.Struct("<IIIIBBBBIfQI"), struct.Struct("<IIIIQIIIIIIHBxH2x")
+DATA_HEAD, SUMMARY_HEAD = struct.Struct("<IIIIBBBBIfQI"), struct.Struct("<IIIIQIIIIIIHBBH2x")
 
 
 def mix(x):
@@ -201,9 +201,17 @@ class Round:
         echo, hold = self.node.echo_of(peer)
         self.node.send(peer, 7, SUMMARY_HEAD.pack(
             s.hash, self.group.hash, self.number & 0xffffffff, s.round & 0xffffffff, peer.highest, sent, len(self.commits), 0,
-            echo, hold, first, bits, flags, 0) + bitmap)
+            echo, hold, first, bits, flags, 0, 0) + bitmap)
         lane.gap = min(lane.gap * 2, 0.05)
         lane.ask_at = time.monotonic() + lane.gap
+
+    def nothing_of(self, rank, of):
+        """To who asks this node as a backup: it keeps nothing for others."""
+        peer, s = self.peer(rank), self.s
+        echo, hold = self.node.echo_of(peer)
+        self.node.send(peer, 7, SUMMARY_HEAD.pack(
+            s.hash, self.group.hash, self.number & 0xffffffff, s.round & 0xffffffff, peer.highest, 0, 0, 0,
+            echo, hold, 0, 0, 0 if s.open else NOW_CLOSED, of, 0))
 
     def on_summary(self, rank, agrees, counter, committed, first, bits, flags, bitmap):
         lane = self.lanes[rank]

@@ -235,13 +235,16 @@ class Set:
             self.node.send(peer, 8, struct.pack("<II", self.hash, group))
 
     def on_summary(self, peer, body):
-        _, group, low, current, counter, _, committed, _, echo, hold, first, bits, flags, _ = SUMMARY_HEAD.unpack_from(body)
+        _, group, low, current, counter, _, committed, _, echo, hold, first, bits, flags, of, _ = SUMMARY_HEAD.unpack_from(body)
         at = 56 + (12 if flags & WITNESS else 0)
-        if len(body) != at + (bits + 7) // 8 or bits > 8192:
+        if len(body) != at + (bits + 7) // 8 or bits > 8192 or of > 64 or (of and flags & ~NOW_CLOSED):
             raise ValueError("a SUMMARY out of bounds")
         self.note_round(peer, current, flags & NOW_CLOSED)
         r, rank = self.meet(peer, low, group)
-        if r:
+        if r and of:
+            if bits:
+                r.nothing_of(rank, of)
+        elif r:
             r.on_summary(rank, group == r.group.hash, counter, committed, first, bits, flags, body[at:])
 
     def on_group_request(self, peer, body):
