@@ -98,13 +98,6 @@ float *node_hands(struct train_node *n)
     return n->values + n->learner->anchor;
 }
 
-void node_meets(struct train_node *n)
-{
-    const struct learner *l = n->learner;
-    if (l->anchor)
-        learner_to_handed(l, n->values, node_hands(n));
-}
-
 bool node_own_step(struct train_node *n, uint64_t step, train_owns *owns, const void *arg, float *tensors)
 {
     const struct optimizer *o = n->learner->anchor ? &n->options->outer : &n->learner->optimizer;

@@ -136,8 +136,9 @@ int sets_first_round(struct train_sets *s, struct train_node *n, sleet_report *r
 {
     const sleet_round_options options = {.size = sizeof options, .deadline_ns = (int64_t)(n->options->deadline * 1e9)};
     sleet_set *set = s->handing ? s->handing : s->set;
+    size_t bytes = n->learner->handed * sizeof(float);
     if (s->handing)
-        node_meets(n);
+        memcpy(s->tensors, node_hands(n), bytes);
     else
         node_give(n, s->tensors);
     int error = sleet_start(set, &options);
@@ -145,10 +146,10 @@ int sets_first_round(struct train_sets *s, struct train_node *n, sleet_report *r
         error = sleet_wait(set, report);
     if (error)
         return error;
-    if (s->handing)
-        node_handed(n);
-    else
+    if (!s->handing)
         learner_unpack(n->learner, s->tensors, n->values);
+    else if (memcmp(s->tensors, node_hands(n), bytes) != 0) /* else local steps of a checkpoint go on from there */
+        node_handed(n);
     return SLEET_OK;
 }
 

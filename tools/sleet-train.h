@@ -317,11 +317,9 @@ sleet_round_options node_round(const struct train_options *, bool exact);
 bool node_due(const struct train_node *, uint64_t done);
 /* What goes into a round, packed; see learner_pack(). */
 void node_give(struct train_node *, float *tensors);
-/* Where average_owned(): what owners hand out, learner.handed floats in the node's values; before a round that hands
- * out what there is; the node's share of the step, with the mean in `tensors`; and when the parameters of all
- * owners are there.  False: out of memory. */
+/* Where average_owned(): what owners hand out, learner.handed floats in the node's values; the node's share of the
+ * step, with the mean in `tensors`; and when the parameters of all owners are there.  False: out of memory. */
 float *node_hands(struct train_node *);
-void node_meets(struct train_node *);
 bool node_own_step(struct train_node *, uint64_t step, train_owns *, const void *, float *tensors);
 void node_handed(struct train_node *);
 /* Is a table of nodes due behind the first `done` steps, and the mean of what they gave, with the flags of the report;

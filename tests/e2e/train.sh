@@ -275,6 +275,7 @@ stops_case() {
         ok "$what: and the same score" [ "$(figure whole averaged_accuracy)" = "$(figure half averaged_accuracy)" ]
     done
     left_out stops
+    within_a_phase stops
 }
 
 # left_out WHAT: what a sparse codec left out of gradients among daemons goes to the file and from there to the daemon.
@@ -295,6 +296,27 @@ left_out() {
     ok "$what: a comes again, and stops at once" eval 'ended ta 60 && said ta.err "resumed from"'
     ok "$what: it has the same, bit by bit" cmp "$work/a.ckpt" "$work/before"
     stop a b
+}
+
+# within_a_phase WHAT: stopped between two rounds of outer steps, a node keeps the local steps that it made since the last one.
+within_a_phase() {
+    local what="$1: between outer steps" how=(--steps 40 --hidden 16,16 --every 5 --outer nesterov)
+    # 13,002 parameters, their moments and where they began, as many of outer moments with 16 bytes more for each of 6
+    # parts, and a sum; before them are times.
+    state() { tail -c 208136 "$work/$1.ckpt" | head -c 208128 | cksum; } # NAME
+    # run NAME OPTIONS...: a daemon and its trainer.
+    run() {
+        local name=$1
+        shift
+        keep "$name" "$ctl" run -n 1 -- "$build/sleet-train" --data "$data" --limit 3000 "${how[@]}" --checkpoint "$work/$name.ckpt" "$@"
+    }
+    rm -f "$work"/*.ckpt
+    run whole
+    run half --stop-at 17
+    ok "$what: one run to the end, and one that stops" eval 'ended whole 60 && ended half 60 && said half.out "stopped behind step 17 of 40"'
+    run half --resume
+    ok "$what: resumed, it ends" ended half 60
+    ok "$what: with the same state, bit by bit" [ "$(state whole)" = "$(state half)" ]
 }
 
 # ---- what is refused -----------------------------------------------------------------
