@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define OWNED 4 /* of the parts: the owner's */
+#define OWNED 5 /* of the parts: the owner's */
 
 struct lines {
     char text[CHECKPOINT_SETTINGS_MAX];
@@ -110,6 +110,7 @@ uint64_t train_place(const struct train_state *s)
 static struct checkpoint describe(const struct train_state *s, struct lines *t, double batch[BATCH_NUMBERS])
 {
     const struct learner *l = s->node->learner;
+    uint32_t slices = s->node->options->slices;
     settings(s, t);
     return (struct checkpoint){
         .settings = t->text,
@@ -119,6 +120,7 @@ static struct checkpoint describe(const struct train_state *s, struct lines *t, 
                  {.name = "the batch", .data = batch, .bytes = BATCH_NUMBERS * sizeof *batch},
                  {.name = "parameters and moments", .data = s->node->values, .bytes = l->elements * sizeof(float)},
                  {.name = "what was left out", .data = s->residual, .bytes = s->residual ? l->params * sizeof(float) : 0},
+                 {.name = "slices", .data = s->node->slices.who, .bytes = slices ? SLICE_NUMBERS(slices) * sizeof(uint64_t) : 0},
                  {.name = "moments of a share"}},
         .parts = OWNED + 1};
 }
@@ -196,6 +198,8 @@ int train_checkpoint_open(const struct train_state *s, uint64_t *step)
         return EXIT_FAILED;
     shard_walk_skip(&s->node->walk, c.drawn);
     *step = step_here(s, &c);
+    if (s->node->options->slices && !slice_restored(s->node, !*c.differs, *step))
+        return train_fail(s->print, "out of memory");
     fprintf(s->print->json ? stderr : stdout, "sleet-train: resumed from %s at step %llu of %llu\n",
             path, (unsigned long long)*step, (unsigned long long)s->print->steps);
     return EXIT_OK;

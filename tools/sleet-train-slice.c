@@ -13,21 +13,20 @@ bool slice_open(struct train_node *n)
     struct train_slices *s = &n->slices;
     if (!slices)
         return true;
-    s->who = calloc(slices, sizeof *s->who);
-    s->since = calloc(slices + 1, sizeof *s->since);
+    s->who = calloc(SLICE_NUMBERS(slices), sizeof *s->who);
     s->mine = calloc(slices + 1, 1);
-    if (!s->who || !s->since || !s->mine)
+    if (!s->who || !s->mine)
         return false;
+    s->since = s->who + slices;
     s->mine[slices] = 1; /* what all train */
     for (uint32_t i = 0; i <= slices; i++)
-        s->since[i] = 1; /* the moments are those of a start, or of a checkpoint */
+        s->since[i] = 1; /* the moments are those of a start */
     return slice_share(n, ALL >> (NODES_MAX - n->places), 0);
 }
 
 void slice_close(struct train_node *n)
 {
-    free(n->slices.who);
-    free(n->slices.since);
+    free(n->slices.who); /* with `since` */
     free(n->slices.mine);
     n->slices = (struct train_slices){0};
 }
@@ -68,6 +67,16 @@ bool slice_share(struct train_node *n, uint64_t nodes, uint64_t step)
             s->since[i] = step + 1;
         }
     }
+    return true;
+}
+
+bool slice_restored(struct train_node *n, bool same, uint64_t step)
+{
+    struct train_slices *s = &n->slices;
+    if (!same)
+        return slice_share(n, ALL >> (NODES_MAX - n->places), step);
+    for (uint32_t i = 0; i < n->options->slices; i++)
+        s->mine[i] = s->who[i] >> n->place & 1;
     return true;
 }
 

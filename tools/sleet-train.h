@@ -285,7 +285,7 @@ bool keeper_load(struct train_keeper *, const void *, size_t bytes);
 /* Who trains which slice, and since when this node does: 1 + the step from which its moments count; 0: it does
  * not.  Behind the slices, what all train. */
 struct train_slices {
-    uint64_t *who, *since;
+    uint64_t *who, *since; /* one block, which a checkpoint keeps */
     uint8_t *mine; /* by slice: this node trains it */
 };
 
@@ -345,6 +345,9 @@ bool slice_open(struct train_node *);
 void slice_close(struct train_node *);
 /* From step `step` on the slices are of these nodes, by the bits of their places. */
 bool slice_share(struct train_node *, uint64_t nodes, uint64_t step);
+/* `who` and `since` are of a checkpoint, of this node's place among as many nodes if `same`. */
+#define SLICE_NUMBERS(slices) (2 * (size_t)(slices) + 1)
+bool slice_restored(struct train_node *, bool same, uint64_t step);
 /* The optimizer's step where the node trains, with the gradient in the learner. */
 void slice_apply(const struct train_node *, uint64_t step);
 

@@ -275,7 +275,9 @@ stops_case() {
         ok "$what: and the same score" [ "$(figure whole averaged_accuracy)" = "$(figure half averaged_accuracy)" ]
     done
     left_out stops
-    within_a_phase stops
+    within_a_phase "stops: between outer steps"
+    within_a_phase "stops: with slices of a node that never came" --shard 0/2 --min-nodes 1 --slices 4 --slice-members 1 \
+        --optimizer adamw --lr 0.003
 }
 
 # left_out WHAT: what a sparse codec left out of gradients among daemons goes to the file and from there to the daemon.
@@ -298,12 +300,19 @@ left_out() {
     stop a b
 }
 
-# within_a_phase WHAT: stopped between two rounds of outer steps, a node keeps the local steps that it made since the last one.
+# state NAME: a sum of all parts of a checkpoint but the first, which has times in it, and of nothing else.
+state() {
+    local file=$work/$1.ckpt settings first
+    settings=$(od -An -tu4 -j12 -N4 "$file") first=$(od -An -tu8 -j40 -N8 "$file")
+    tail -c "+$((40 + 6 * 8 + settings + first + 1))" "$file" | head -c -8 | cksum
+}
+
+# within_a_phase WHAT OPTIONS...: stopped between two rounds of outer steps, a node among daemons keeps the local steps that
+# it made since the last one.
 within_a_phase() {
-    local what="$1: between outer steps" how=(--steps 40 --hidden 16,16 --every 5 --outer nesterov)
-    # 13,002 parameters, their moments and where they began, as many of outer moments with 16 bytes more for each of 6
-    # parts, and a sum; before them are times.
-    state() { tail -c 208136 "$work/$1.ckpt" | head -c 208128 | cksum; } # NAME
+    local what=$1
+    shift
+    local how=(--steps 40 --hidden 16,16 --every 5 --outer nesterov "$@")
     # run NAME OPTIONS...: a daemon and its trainer.
     run() {
         local name=$1
