@@ -98,6 +98,7 @@ void engine_free(engine *e)
         return;
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
         set_fini(&e->sets[i]);
+    serve_fini(e);
     sealed_fini(e);
     state_fini(e);
     view_fini(&e->view);

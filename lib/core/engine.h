@@ -70,7 +70,7 @@ typedef struct {
 
 /* Make a set known with its local contributor.  Arrays are copied.  Returns a
  * set handle >= 0 that stays the same when the same set is registered again
- * after engine_detach(), or SLEET_EINVAL, ELIMIT, ENOMEM, EBUSY. */
+ * after engine_detach(), or SLEET_EINVAL, ELIMIT, ENOMEM, EBUSY, EPERM (the node is an auxiliary). */
 int engine_register(engine *, const char *name, struct set_kind, const engine_tensor *, uint32_t n,
                     sleet_time now);
 

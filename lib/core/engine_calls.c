@@ -35,7 +35,7 @@ static int layout_from(struct layout *l, const char *name, struct set_kind kind,
     return layout_init(l, name, kind, specs, n);
 }
 
-static void forget_set(engine *e, struct set *s)
+void engine_forget_set(engine *e, struct set *s)
 {
     int handle = s->handle;
     state_forget_set(e, handle);
@@ -59,7 +59,7 @@ static struct set *place_for(engine *e, const struct layout *l)
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++) {
         struct set *s = &e->sets[i];
         if (s->used && !s->attached && (!spare || strcmp(s->layout.name, l->name) == 0)) {
-            forget_set(e, s);
+            engine_forget_set(e, s);
             return s;
         }
     }
@@ -73,37 +73,44 @@ static sleet_duration on_the_wire(const engine *e, const struct layout *l)
     return seconds < 3600 ? (sleet_duration)(seconds * 1e9) : SEC(3600);
 }
 
-int engine_register(engine *e, const char *name, struct set_kind kind, const engine_tensor *t,
-                    uint32_t n, sleet_time now)
+int engine_add_set(engine *e, const char *name, struct set_kind kind, const engine_tensor *t, uint32_t n, uint32_t hash,
+                   struct set **out)
 {
     struct layout l;
-    if (!e || !name || !t || n == 0 || n > SLEET_TENSORS_MAX)
-        return n > SLEET_TENSORS_MAX ? SLEET_ELIMIT : SLEET_EINVAL;
-    if (edge_list_fit(e->config.edges, e->members[0].node_id, &kind))
-        return SLEET_EINVAL;
     int err = layout_from(&l, name, kind, t, n);
     if (err != SLEET_OK)
         return err;
+    bool other = hash && l.hash != hash;
+    struct set *s = other ? NULL : place_for(e, &l);
+    *out = s;
+    if (!s || s->used) {
+        layout_fini(&l);
+        return s ? SLEET_OK : other ? SLEET_EINVAL : SLEET_ELIMIT;
+    }
+    s->used = true;
+    s->handle = (int)(s - e->sets);
+    s->layout = l;
+    sleet_duration wire = on_the_wire(e, &s->layout);
+    budget_init(&s->budget, e->config.budget_first + wire, e->config.budget_min, e->config.budget_max + 2 * wire);
+    return SLEET_OK;
+}
+
+int engine_register(engine *e, const char *name, struct set_kind kind, const engine_tensor *t,
+                    uint32_t n, sleet_time now)
+{
+    struct set *s;
+    if (!e || !name || !t || n == 0 || n > SLEET_TENSORS_MAX)
+        return n > SLEET_TENSORS_MAX ? SLEET_ELIMIT : SLEET_EINVAL;
+    if (e->config.declared.role == ROLE_AUXILIARY)
+        return SLEET_EPERM;
+    if (edge_list_fit(e->config.edges, e->members[0].node_id, &kind))
+        return SLEET_EINVAL;
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++)
-        if (e->sets[i].used && e->sets[i].attached && strcmp(e->sets[i].layout.name, name) == 0) {
-            layout_fini(&l);
+        if (e->sets[i].used && e->sets[i].attached && strcmp(e->sets[i].layout.name, name) == 0)
             return SLEET_EBUSY;
-        }
-    struct set *s = place_for(e, &l);
-    if (!s) {
-        layout_fini(&l);
-        return SLEET_ELIMIT;
-    }
-    if (s->used) {
-        layout_fini(&l);
-    } else {
-        s->used = true;
-        s->handle = (int)(s - e->sets);
-        s->layout = l;
-        sleet_duration wire = on_the_wire(e, &s->layout);
-        budget_init(&s->budget, e->config.budget_first + wire, e->config.budget_min,
-                    e->config.budget_max + 2 * wire);
-    }
+    int err = engine_add_set(e, name, kind, t, n, 0, &s);
+    if (err != SLEET_OK)
+        return err;
     s->attached = true;
     late_drop(&s->late);
     edge_late_drop(s);

@@ -61,6 +61,8 @@ uint32_t engine_get_peers(const engine *e, engine_peer *out, uint32_t max, sleet
 static const char *why_idle(const struct set *s, const struct env *e)
 {
     struct plan p;
+    if (s->serves)
+        return NULL; /* rounds are the others' */
     if (!s->attached)
         return "no trainer is attached";
     if (s->schema_differs)
@@ -176,6 +178,8 @@ uint64_t engine_memory_bound_bytes(const engine *e)
     uint64_t sealed = sizeof(struct peer) + sizeof(struct offer) + 2 * REPLAY_WORDS * 8;
     uint64_t bytes = sizeof *e + state_memory_bound(e) +
                      (uint64_t)e->view.room * (sizeof(struct member) + REPLAY_WORDS * 8 + 32);
+    if (e->config.declared.role == ROLE_AUXILIARY)
+        bytes += SLEET_TENSORS_MAX * sizeof(engine_tensor); /* a set that it is being told of */
     if (e->gate)
         bytes += sizeof *e->gate + (uint64_t)e->view.room * sealed;
     for (uint32_t i = 0; e->config.clip > 0 && i < ENGINE_SETS_MAX; i++)

@@ -7,6 +7,7 @@
  *   engine_member.c   liveness, pings: who is there
  *   engine_gossip.c   who is a member: what the others say
  *   engine_schema.c   which tensors they have
+ *   engine_serve.c    ... and an auxiliary, which has none of its own
  *   engine_data.c     what comes in rounds
  *   engine_group.c    who averages with whom, where members differ
  *   engine_send.c     bursts: what leaves next, and when
@@ -62,6 +63,14 @@ struct transfer {
     } sets[ENGINE_SETS_MAX];
 };
 
+/* What an auxiliary has been told of a set so far; engine_serve.c. */
+struct lesson {
+    uint32_t set, refused;  /* hashes; refused: why was said */
+    uint16_t n, have;       /* tensors */
+    engine_tensor *tensors; /* NULL: of none */
+    sleet_time at;
+};
+
 struct engine {
     engine_config config;
     sleet_rng rng;
@@ -83,6 +92,7 @@ struct engine {
     bool full;             /* said once: no room for a member */
     struct member *members; /* of the view, at hand */
     struct set sets[ENGINE_SETS_MAX];
+    struct lesson lesson;
     engine_counters counters;
     struct transfer transfer;
     struct pacer pacer; /* of all data together; each member has its own below it */
@@ -207,6 +217,11 @@ void schema_offer(engine *, struct member *, struct set *, uint16_t first);
 void schema_recv(engine *, struct member *, const uint8_t *, size_t);
 void schema_recv_ack(engine *, struct member *, const uint8_t *, size_t);
 
+/* ---- engine_serve.c */
+/* An auxiliary is told of a set that it does not have; fill the answer. */
+void serve_recv(engine *, const struct wire_schema *, struct wire_schema_ack *);
+void serve_fini(engine *);
+
 /* ---- engine_group.c */
 /* The member uses that group in this round; tell it ours where it differs. */
 void group_note(engine *, struct member *, struct set *, struct round *, uint32_t rank, uint32_t hash);
@@ -236,4 +251,9 @@ uint64_t state_memory_bound(const engine *); /* bytes */
 struct set *engine_set_at(engine *, int handle); /* NULL for an unused one */
 struct set *engine_set_by_tensor(engine *, uint32_t tensor_id, int *index);
 struct set *engine_set_by_hash(engine *, uint32_t hash);
+/* The set that these tensors are, made if it is new and then without a trainer; where `hash` is not 0 only the one of that
+ * hash.  Errors: EINVAL, ELIMIT, ENOMEM. */
+int engine_add_set(engine *, const char *name, struct set_kind, const engine_tensor *, uint32_t n, uint32_t hash,
+                   struct set **);
+void engine_forget_set(engine *, struct set *);
 #endif

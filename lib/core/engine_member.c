@@ -204,7 +204,7 @@ void member_recv_ping(engine *e, struct member *m, const uint8_t *body, size_t l
     if (p.request)
         view_answer(&e->view, m);
     forget_unnamed(e, m, &p);
-    bool unknown = false;
+    bool unknown = p.declared.role == ROLE_AUXILIARY; /* which is told what there is to reduce */
     for (uint32_t i = 0; i < p.n; i++) {
         learn_set(e, m, &p.sets[i]);
         unknown |= !engine_set_by_hash(e, p.sets[i].hash);

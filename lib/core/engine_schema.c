@@ -142,9 +142,11 @@ void schema_recv(engine *e, struct member *m, const uint8_t *body, size_t len)
     }
     e->counters.accepted++;
     struct wire_schema_ack a = {.set = w.set};
+    if (e->config.declared.role == ROLE_AUXILIARY && !engine_set_by_hash(e, w.set))
+        serve_recv(e, &w, &a);
     for (uint32_t i = 0; i < ENGINE_SETS_MAX; i++) {
         struct set *s = &e->sets[i];
-        if (!s->used || strcmp(s->layout.name, w.name) != 0)
+        if (!s->used || s->serves || strcmp(s->layout.name, w.name) != 0)
             continue;
         uint32_t k = 0;
         kind_put(a.kind, &s->layout.kind);

@@ -107,7 +107,7 @@ cluster *cluster_new(const struct sim_config *config, const uint64_t *counts, ui
     c->trainers = calloc(config->nodes + 1u, sizeof *c->trainers);
     bool ok = c->sim && c->trainers && tensors > 0 && allocate(c, config, counts, tensors);
     for (uint32_t i = 0; ok && i < config->nodes; i++)
-        ok = cluster_register(c, i) == SLEET_OK;
+        ok = cluster_register(c, i) == SLEET_OK || (config->each && config->each[i].declared.role == ROLE_AUXILIARY);
     if (!ok) {
         cluster_free(c);
         return NULL;

@@ -19,7 +19,7 @@ struct cluster_report {
 };
 
 /* NULL when out of memory or the set is refused.  `counts` is copied: elements
- * of each tensor.  Registers the set on all nodes at time 0. */
+ * of each tensor.  Registers the set on all nodes but auxiliaries at time 0. */
 cluster *cluster_new(const struct sim_config *, const uint64_t *counts, uint32_t tensors);
 void cluster_free(cluster *);
 

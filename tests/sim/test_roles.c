@@ -189,6 +189,112 @@ static void clients_found_no_job(void)
     cluster_free(c);
 }
 
+/* ---- auxiliaries ------------------------------------------------------------------------- */
+
+#define HELPER 0 /* its id is the lowest, and its uplink the best */
+#define TENSORS 40 /* more than a SCHEMA holds */
+
+static uint64_t helped(cluster *c)
+{
+    engine_set s;
+    engine *e = sim_engine(cluster_sim(c), HELPER);
+    return e && engine_get_set(e, 0, &s, sim_now(cluster_sim(c))) ? s.scatter.expected : 0;
+}
+
+static cluster *with_helper(struct sim_config *config, struct sim_node *each)
+{
+    uint64_t counts[TENSORS];
+    for (int t = 0; t < TENSORS; t++)
+        counts[t] = (uint64_t)(100 * t);
+    for (uint32_t i = 0; i <= NODES; i++)
+        each[i] = (struct sim_node){.declared = {.kbit = i == HELPER ? 200000 : 50000, .role = i == HELPER ? ROLE_AUXILIARY : ROLE_NODE}};
+    config->nodes = NODES + 1;
+    config->seed = test_seed();
+    config->each = each;
+    cluster *c = cluster_new(config, counts, TENSORS);
+    if (c)
+        cluster_idle(c, SEC(4));
+    return c;
+}
+
+/* All but the helper end with their mean, which has all of them. */
+static void check_mean(cluster *c, int passes)
+{
+    double mean = 0;
+    draw(c, test_seed());
+    for (uint32_t i = 1; i <= NODES; i++)
+        mean += (double)cluster_values(c, i)[4321] / NODES;
+    for (int p = 0; p < passes; p++) {
+        CHECK(cluster_round(c, &(sleet_round_options){.exact = 1}));
+        cluster_idle(c, MS(200));
+    }
+    for (uint32_t i = 1; i <= NODES; i++) {
+        CHECK_EQ(cluster_report(c, i)->report.coverage, 1);
+        CHECK_NEAR((double)cluster_values(c, i)[4321], mean, 1e-7);
+        CHECK_MEM(cluster_values(c, i), cluster_values(c, 1), cluster_elements(c) * sizeof(float));
+    }
+}
+
+static void rounds(cluster *c, int n)
+{
+    for (int r = 0; r < n; r++) {
+        CHECK(cluster_round(c, NULL));
+        cluster_idle(c, MS(200));
+    }
+}
+
+/* It learns the set from the others, holds nothing of a model, and reduces most of it; the others go on when it dies, and
+ * take it back. */
+static void auxiliaries_reduce_for_others(void)
+{
+    static const struct { struct set_kind kind; int passes; } cases[] = {
+        {{.strategy = SLEET_RPS}, 1}, {{.strategy = SLEET_MOSHPIT, .numbers = {2, 2}}, 2}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct sim_node each[NODES + 1];
+        struct sim_config config = {.link = {.delay = US(200), .loss = 0.02}, .kind = cases[k].kind};
+        cluster *c = with_helper(&config, each);
+        REQUIRE(c);
+        rounds(c, 10);
+        check_mean(c, cases[k].passes);
+        uint64_t one = helped(c), all = one;
+        for (uint32_t i = 1; i <= NODES; i++)
+            all += reduced(c, i);
+        CHECK(one > all / 4);
+        sim_kill(cluster_sim(c), HELPER);
+        rounds(c, 12);
+        check_mean(c, cases[k].passes);
+        CHECK(sim_restart(cluster_sim(c), HELPER));
+        CHECK_EQ(cluster_register(c, HELPER), SLEET_EPERM);
+        cluster_idle(c, SEC(4));
+        rounds(c, 10);
+        check_mean(c, cases[k].passes);
+        CHECK(helped(c) > 0);
+        CHECK(ledger_balances(c));
+        CHECK_EQ(cluster_overdue(c), 0);
+        cluster_free(c);
+    }
+}
+
+/* Gradients, too; among neighbours it has nothing to do and is in nobody's way. */
+static void auxiliaries_of_gradients_and_of_neighbours(void)
+{
+    static const struct set_kind kinds[] = {{.payload = SLEET_GRADIENT, .estimator = SLEET_CARRY}, {.payload = SLEET_MODEL, .strategy = SLEET_RING}};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        struct sim_node each[NODES + 1];
+        struct sim_config config = {.link = CLEAN_LINK, .kind = kinds[k]};
+        cluster *c = with_helper(&config, each);
+        REQUIRE(c);
+        rounds(c, 10);
+        draw(c, test_seed());
+        CHECK(cluster_round(c, NULL));
+        for (uint32_t i = 1; i <= NODES; i++)
+            CHECK_EQ(cluster_report(c, i)->report.coverage, 1);
+        CHECK_EQ(helped(c) > 0, k == 0);
+        CHECK(ledger_balances(c));
+        cluster_free(c);
+    }
+}
+
 /* ---- sites ----------------------------------------------------------------------------- */
 
 /* Two LANs whose nodes' ids alternate.  With the way between them cut for a round, that within the groups lacks nothing. */
@@ -228,5 +334,7 @@ TEST_SUITE(roles) = {
     TEST(shares_of_other_groups_are_known),
     TEST(clients_average_and_own_nothing),
     TEST(clients_found_no_job),
+    TEST(auxiliaries_reduce_for_others),
+    TEST(auxiliaries_of_gradients_and_of_neighbours),
     TEST(sites_average_first),
     TEST_END};

@@ -17,25 +17,25 @@ static double speed(uint8_t uplink)
     return exp2((uplink == UPLINK_UNSAID ? grade(UPLINK_USUAL_KBIT) - 1 : uplink - 1) / 6.0);
 }
 
-/* When the last node has sent all it has to; those that own nothing by their role set no pace. */
-static double time_of(const uint8_t *uplink, uint32_t n, const double *f)
+/* When the last node has sent all it has to, c of which contribute; clients set no pace. */
+static double time_of(const uint8_t *uplink, uint32_t n, uint32_t c, const double *f)
 {
     double last = 0;
     for (uint32_t i = 0; i < n; i++)
         if (uplink[i] != UPLINK_CLIENT)
-            last = fmax(last, (1 + (n - 2.0) * f[i]) / speed(uplink[i]));
+            last = fmax(last, (i < c ? 1 + (c - 2.0) * f[i] : c * f[i]) / speed(uplink[i]));
     return last;
 }
 
 /* The best of all shares in steps of 1 / GRID, of which none is below an eighth of an equal one. */
-static double best_time(const uint8_t *uplink, uint32_t n, double *f, uint32_t i, uint32_t left)
+static double best_time(const uint8_t *uplink, uint32_t n, uint32_t c, double *f, uint32_t i, uint32_t left)
 {
     double best = INFINITY;
     for (uint32_t k = 0; k <= left; k++) {
         if ((i + 1 == n && k < left) || (k && (uplink[i] == UPLINK_CLIENT || (double)k / GRID < 0.125 / n)))
             continue;
         f[i] = (double)k / GRID;
-        best = fmin(best, i + 1 == n ? time_of(uplink, n, f) : best_time(uplink, n, f, i + 1, left - k));
+        best = fmin(best, i + 1 == n ? time_of(uplink, n, c, f) : best_time(uplink, n, c, f, i + 1, left - k));
     }
     return best;
 }
@@ -54,18 +54,18 @@ static void no_shares_are_faster(void)
 {
     sleet_rng rng = {test_seed()};
     for (int t = 0; t < 200; t++) {
-        uint32_t n = 3 + rng_below(&rng, 2), owners = 0, lowest = 1 + rng_below(&rng, 87);
+        uint32_t n = 3 + rng_below(&rng, 2), c = n - (n == 4 && rng_below(&rng, 2)), owners = 0, lowest = 1 + rng_below(&rng, 87);
         uint16_t share[4];
         uint8_t uplink[4];
         double f[4], room[4], all = 0;
         for (uint32_t i = 0; i < n; i++) {
             uplink[i] = (uint8_t)(lowest + rng_below(&rng, 40));
-            uplink[i] = rng_below(&rng, 6) ? uplink[i] : rng_below(&rng, 2) ? UPLINK_CLIENT : UPLINK_UNSAID;
+            uplink[i] = i >= c || rng_below(&rng, 6) ? uplink[i] : rng_below(&rng, 2) ? UPLINK_CLIENT : UPLINK_UNSAID;
             owners += uplink[i] != UPLINK_CLIENT;
         }
         if (!owners)
             continue;
-        shares_of(uplink, n, share);
+        shares_of(uplink, n, c, share);
         for (uint32_t i = 0; i < n; i++) {
             f[i] = (double)share[i] / SHARE_WHOLE;
             all += f[i];
@@ -73,23 +73,26 @@ static void no_shares_are_faster(void)
             CHECK(share[i] == 0 || share[i] >= SHARE_WHOLE / (8 * n) - 1);
         }
         CHECK(fabs(all - 1) < 1e-3);
-        double best = best_time(uplink, n, room, 0, GRID);
-        CHECK(time_of(uplink, n, f) <= best * 1.03); /* one just below what is worth an owner is none */
+        double best = best_time(uplink, n, c, room, 0, GRID);
+        CHECK(time_of(uplink, n, c, f) <= best * 1.03); /* one just below what is worth an owner is none */
     }
 }
 
 static void a_tenth_owns_nothing_and_a_half_less(void)
 {
     uint16_t share[4];
-    shares_of((uint8_t[]){grade(10000), grade(100000), 0, grade(100000)}, 4, share);
+    shares_of((uint8_t[]){grade(10000), grade(100000), 0, grade(100000)}, 4, 4, share);
     CHECK(share[0] == 0 && share[1] == share[2] && share[2] == share[3] && share[3] > SHARE_WHOLE / 3 - 2);
-    shares_of((uint8_t[]){1, UPLINK_MOST, UPLINK_MOST, 1}, 4, share);
+    shares_of((uint8_t[]){1, UPLINK_MOST, UPLINK_MOST, 1}, 4, 4, share);
     CHECK(share[0] == 0 && share[1] == share[2] && share[1] == SHARE_WHOLE / 2);
-    shares_of((uint8_t[]){grade(70000), grade(100000), 0, grade(100000)}, 4, share);
+    shares_of((uint8_t[]){grade(70000), grade(100000), 0, grade(100000)}, 4, 4, share);
     CHECK(share[0] > SHARE_WHOLE / 20 && share[0] < SHARE_WHOLE / 8 && share[1] == share[2]);
-    shares_of((uint8_t[]){grade(10), grade(100000)}, 2, share); /* each sends one vector anyway */
+    shares_of((uint8_t[]){grade(10), grade(100000)}, 2, 2, share); /* each sends one vector anyway */
     CHECK(share[0] == share[1] && share[0] == SHARE_WHOLE / 2);
-    shares_of((uint8_t[]){UPLINK_CLIENT, grade(10)}, 2, share);
+    shares_of((uint8_t[]){UPLINK_CLIENT, UPLINK_CLIENT, grade(10)}, 3, 2, share); /* an auxiliary */
+    CHECK(share[0] == 0 && share[1] == 0 && share[2] == SHARE_WHOLE);
+    CHECK_EQ(uplink_of(&(struct declared){.role = ROLE_AUXILIARY}), grade(UPLINK_USUAL_KBIT));
+    shares_of((uint8_t[]){UPLINK_CLIENT, grade(10)}, 2, 2, share);
     CHECK(share[0] == 0 && share[1] == SHARE_WHOLE);
 }
 

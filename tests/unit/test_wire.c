@@ -272,8 +272,15 @@ static void groups_are_ordered(void)
     g.group = wire_group_hash(g.members, g.n);
     size_t n = wire_group_encode(b, sizeof(b), &g);
     CHECK_EQ(n, 12 + 34);
+    g.members[1].uplink = 126; /* an auxiliary */
+    g.group = wire_group_hash(g.members, g.n);
+    CHECK_EQ(wire_group_decode(&back, b, wire_group_encode(b, sizeof(b), &g)), SLEET_OK);
+    CHECK(back.members[1].contributes == 0 && back.members[1].uplink == 126);
+    g.members[1].uplink = 0;
+    g.group = wire_group_hash(g.members, g.n);
+    CHECK_EQ(wire_group_encode(b, sizeof(b), &g), n);
     const struct { unsigned off; uint8_t value; } bad[] = {
-        {29, 2}, {29, 1}, {12, 0}, {12, 9}, {20, 0}, {28, 2}, {45, 2}, {45, 254}};
+        {29, 2}, {29, 1}, {12, 0}, {12, 9}, {20, 0}, {28, 254}, {45, 254}};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         uint8_t c[FRAME_CAP];
         memcpy(c, b, n);

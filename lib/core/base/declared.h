@@ -5,8 +5,15 @@
 #include <stdint.h>
 #include <string.h>
 
-/* CLIENT: others may be unable to reach it first; it owns nothing and leads nothing where another can. */
-enum { ROLE_NODE, ROLE_CLIENT, ROLES };
+/* CLIENT: others may be unable to reach it first; it owns nothing and leads nothing where another can.
+ * AUXILIARY: it has no trainer and gives nothing; it owns and reduces what others give. */
+enum { ROLE_NODE, ROLE_CLIENT, ROLE_AUXILIARY, ROLES };
+
+static inline const char *declared_role_text(uint8_t role)
+{
+    static const char *const texts[ROLES] = {"node", "client", "auxiliary"};
+    return texts[role];
+}
 
 #define SITE_MAX 15
 

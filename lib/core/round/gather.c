@@ -189,7 +189,7 @@ bool gather_done_from(const struct set *s, const struct round *r, const struct e
     if (!round_scatters(r) && got + l->commits_told == 0 && time_since(now, r->started) >= budget_now(&s->budget))
         return true; /* only its trainer could hand out something */
     bool over = l->commits_final && (got >= l->commits_told || e->config->repair_off || e->config->repair_late);
-    bool never = !m->sets[s->handle].attached && got == 0 && l->commits_told == 0;
+    bool never = !m->sets[s->handle].attached && !group_auxiliary(g) && got == 0 && l->commits_told == 0;
     bool done = got >= l->share || over || never;
     return r->mixed ? mixed_done(s, r, m, rank, done, now) : done;
 }
@@ -214,7 +214,7 @@ static bool served(const struct set *s, const struct round *r, const struct env 
     const struct member_set *ms = &m->sets[s->handle];
     sleet_duration budget = budget_now(&s->budget);
     bool sole = sole_contributor(r), sent = l->gather_pos >= r->own.commits;
-    if ((int)rank == r->self || !round_gathers(r) || !m->alive || m->boot_id != g->boot_id || !r->contributes ||
+    if ((int)rank == r->self || !round_gathers(r) || !m->alive || m->boot_id != g->boot_id || !r->contributes || group_auxiliary(g) ||
         (!sole && time_since(now, r->started) >= budget))
         return true;
     if (!sent)

@@ -17,6 +17,13 @@ static bool takes_part(const struct member *m, int set)
     return m->alive && !m->left && m->sets[set].matches && m->sets[set].attached;
 }
 
+/* Owns and reduces, without a trainer: where owners have no values of their own to hand out. */
+static bool helps(const struct member *m, int set, const struct set_kind *kind, const struct strategy *strategy)
+{
+    return m->alive && !m->left && m->sets[set].matches && m->declared.role == ROLE_AUXILIARY && !strategy->edges &&
+           kind->exchange == SLEET_ALL_REDUCE;
+}
+
 bool set_heaviest_lineage(const struct set *s, const struct env *e, uint64_t *lineage)
 {
     const struct member_set *ms = view_heaviest(e->view, (uint32_t)s->handle);
@@ -70,7 +77,7 @@ static struct group_member listed(const struct member *m, uint32_t slot, bool co
                                  .boot_id = m->boot_id,
                                  .contributes = contributes,
                                  .slot = (int16_t)slot,
-                                 .uplink = contributes ? uplink_of(&m->declared) : 0,
+                                 .uplink = contributes || m->declared.role == ROLE_AUXILIARY ? uplink_of(&m->declared) : 0,
                                  .site = site_of(&m->declared)};
 }
 
@@ -106,21 +113,25 @@ bool set_group(const struct set *s, const struct env *e, uint64_t number, struct
     uint64_t lineage = s->lineage;
 
     if (!s->established && !set_heaviest_lineage(s, e, &lineage)) {
-        founder = &e->members[0];
+        founder = s->serves ? NULL : &e->members[0];
         for (uint32_t i = 1; i < e->view->n; i++)
-            if (takes_part(&e->members[i], s->handle) && founds_before(&e->members[i], founder))
+            if (takes_part(&e->members[i], s->handle) && (!founder || founds_before(&e->members[i], founder)))
                 founder = &e->members[i];
-        if (founder == &e->members[0])
+        if (!founder || founder == &e->members[0])
             return false; /* others may still appear */
     }
     const struct member_set *furthest = view_furthest(e->view, (uint32_t)s->handle);
     if (has_cells(e) && !s->established && furthest && furthest->round < number)
         return false; /* as below, but found without a look at all */
+    if (s->serves && (strategy->edges || kind.exchange != SLEET_ALL_REDUCE))
+        return false; /* of no use */
     bool own = s->established || fresh(s, s->established);
     view[n++] = listed(&e->members[0], 0, s->attached && own && !set_parked(s, e));
     for (uint32_t i = 1; i < e->view->n; i++) {
         const struct member *m = &e->members[i];
         const struct member_set *ms = &m->sets[s->handle];
+        if (helps(m, s->handle, &kind, strategy))
+            view[n++] = listed(m, i, false);
         if (!takes_part(m, s->handle))
             continue;
         bool same = !founder && ms->established && !ms->parked && ms->lineage == lineage;

@@ -87,8 +87,9 @@ struct round *round_new(const struct layout *l, const struct plan *p, int self, 
     o->final = r->lane[self].share == 0;
     o->first_seen = o->grace_at = o->until = o->turn_at = TIME_NEVER;
     for (uint32_t i = 0; i < g->n; i++) {
-        r->lane[i].summary_at = TIME_NEVER;
+        r->lane[i].summary_at = group_auxiliary(&g->members[self]) ? now : TIME_NEVER; /* else once it has joined */
         r->lane[i].gather_sent_at = now;
+        r->lane[i].past = group_auxiliary(&g->members[i]); /* it wants none of the result */
         r->lane[i].summary_gap = MS(1);
     }
     return r;

@@ -122,7 +122,8 @@ struct round *set_round(struct set *s, const struct env *e, uint64_t number, sle
     struct round *r = set_find(s, number);
     uint64_t job = set_job_round(s, e), end = window_end(s, e);
     uint64_t last = end + ROUNDS_RING - 1 - e->config->window; /* what there is room for beside those of the window */
-    if (r || !s->attached || number == 0 || number > job + 1 || number > last || number + e->config->window < end)
+    if (r || !(s->attached || s->serves) || number == 0 || number > job + 1 || number > last ||
+        number + e->config->window < end)
         return r;
     return set_pin(s, e, number, now);
 }

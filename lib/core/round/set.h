@@ -199,6 +199,7 @@ struct collect {
 
 struct set {
     bool used, attached, established;
+    bool serves; /* of an auxiliary: it owns without a trainer */
     uint8_t announced; /* attached and established as last told to the others; SET_UNTOLD:
                           the group has yet to hear that a round closed; SET_SWITCHED:
                           all have yet to hear of another strategy */

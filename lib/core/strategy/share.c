@@ -22,7 +22,9 @@ uint8_t uplink_of(const struct declared *d)
     uint8_t grade = 1;
     if (d->role == ROLE_CLIENT)
         return UPLINK_CLIENT;
-    if (!d->kbit)
+    if (!d->kbit && d->role == ROLE_AUXILIARY)
+        speed = (uint64_t)UPLINK_USUAL_KBIT * 65536 / LOWEST;
+    else if (!d->kbit)
         return UPLINK_UNSAID;
     while (grade < UPLINK_MOST && 2 * speed >= speed_of(grade) + speed_of(grade + 1))
         grade++;
@@ -35,68 +37,70 @@ uint64_t site_of(const struct declared *d)
     return h || !d->site[0] ? h : 1;
 }
 
+/* Members by what they can send, in UNIT of the highest; the first `givers` contribute. */
+struct senders {
+    uint64_t speed[GROUP_MEMBERS_MAX];
+    uint32_t n, givers;
+};
+
 /* Of a time x, in that which the fastest takes to send the vector once: what each can own in it, in UNIT.  The sum. */
-static uint64_t owned_in(uint64_t x, const uint64_t *speed, uint32_t n, uint64_t *own)
+static uint64_t owned_in(uint64_t x, const struct senders *s, uint64_t *own)
 {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        uint64_t sends = x * speed[i] / UNIT;
-        own[i] = sends > UNIT ? (sends - UNIT) / (n - 2) : 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint64_t sends = x * s->speed[i] / UNIT, values = i < s->givers ? UNIT : 0;
+        uint64_t times = i >= s->givers ? s->givers : s->givers > 3 ? s->givers - 2 : 1;
+        own[i] = sends > values ? (sends - values) / times : 0;
         sum += own[i];
     }
     return sum;
 }
 
-/* The least time in which all of the vector is owned; n > 2, the highest speed is UNIT. */
-static void fill(const uint64_t *speed, uint32_t n, uint64_t *own)
+/* The least time in which all of the vector is owned; the highest speed is UNIT. */
+static void fill(const struct senders *s, uint64_t *own)
 {
-    uint64_t low = UNIT, high = UNIT * (n - 1); /* the fastest alone */
+    uint64_t low = 0, high = UNIT * (s->givers + 1); /* enough for the fastest alone */
     while (low < high) {
         uint64_t mid = (low + high) / 2;
-        if (owned_in(mid, speed, n, own) < UNIT)
+        if (owned_in(mid, s, own) < UNIT)
             low = mid + 1;
         else
             high = mid;
     }
-    owned_in(high, speed, n, own);
+    owned_in(high, s, own);
 }
 
 /* Those with the least share, if it is too little, own nothing.  False: there are none. */
-static bool drop_least(uint64_t *speed, uint32_t n, const uint64_t *own)
+static bool drop_least(struct senders *s, const uint64_t *own)
 {
-    uint64_t least = UNIT / (LEAST_OF_EQUAL * n);
-    bool any = false;
-    for (uint32_t i = 0; i < n; i++)
+    uint64_t worth = UNIT / (LEAST_OF_EQUAL * s->n), least = worth;
+    for (uint32_t i = 0; i < s->n; i++)
         least = own[i] && own[i] < least ? own[i] : least;
-    for (uint32_t i = 0; i < n; i++) {
-        bool drop = own[i] && own[i] == least && least < UNIT / (LEAST_OF_EQUAL * n);
-        speed[i] = drop ? 0 : speed[i];
-        any |= drop;
-    }
-    return any;
+    for (uint32_t i = 0; i < s->n; i++)
+        s->speed[i] = own[i] && own[i] == least && least < worth ? 0 : s->speed[i];
+    return least < worth;
 }
 
-void shares_of(const uint8_t *uplink, uint32_t n, uint16_t *share)
+void shares_of(const uint8_t *uplink, uint32_t n, uint32_t givers, uint16_t *share)
 {
     static const struct declared usual = {.kbit = UPLINK_USUAL_KBIT};
-    uint64_t speed[GROUP_MEMBERS_MAX], own[GROUP_MEMBERS_MAX], highest = 0;
+    struct senders s = {.n = n, .givers = givers};
+    uint64_t own[GROUP_MEMBERS_MAX], highest = 0, all = 0;
     uint32_t owners = 0;
+    bool alike = n == givers && n <= 2; /* of two each sends one vector anyway */
     for (uint32_t i = 0; i < n; i++)
         owners += uplink[i] != UPLINK_CLIENT;
     for (uint32_t i = 0; i < n; i++) {
         uint8_t grade = uplink[i] == UPLINK_UNSAID ? uplink_of(&usual) : uplink[i];
-        bool owns = !owners || grade != UPLINK_CLIENT;
-        speed[i] = !owns ? 0 : owners && n > 2 ? speed_of(grade) : 1; /* of two each sends one vector anyway */
-        highest = speed[i] > highest ? speed[i] : highest;
+        s.speed[i] = !owners ? 1 : grade == UPLINK_CLIENT ? 0 : alike ? 1 : speed_of(grade);
+        highest = s.speed[i] > highest ? s.speed[i] : highest;
     }
     for (uint32_t i = 0; i < n; i++)
-        speed[i] = own[i] = speed[i] * UNIT / highest;
-    if (n > 2) {
+        s.speed[i] = own[i] = s.speed[i] * UNIT / highest;
+    if (!alike)
         do
-            fill(speed, n, own);
-        while (drop_least(speed, n, own));
-    }
-    uint64_t all = 0;
+            fill(&s, own);
+        while (drop_least(&s, own));
     for (uint32_t i = 0; i < n; i++)
         all += own[i];
     for (uint32_t i = 0; i < n; i++)
@@ -105,21 +109,28 @@ void shares_of(const uint8_t *uplink, uint32_t n, uint16_t *share)
 
 void group_share(struct group *g)
 {
-    uint8_t uplink[GROUP_MEMBERS_MAX];
+    uint8_t uplink[GROUP_MEMBERS_MAX], who[GROUP_MEMBERS_MAX];
     uint16_t share[GROUP_MEMBERS_MAX];
-    uint32_t n = 0;
-    bool differ = false;
+    uint32_t n = 0, givers = 0;
+    for (int auxiliaries = 0; auxiliaries < 2; auxiliaries++) {
+        for (uint32_t i = 0; i < g->n; i++)
+            if (auxiliaries ? group_auxiliary(&g->members[i]) : g->members[i].contributes)
+                who[n++] = (uint8_t)i;
+        givers = auxiliaries ? givers : n;
+    }
+    g->uneven = givers && n > givers;
     for (uint32_t i = 0; i < g->n; i++)
-        if (g->members[i].contributes)
-            uplink[n++] = g->members[i].uplink;
-    for (uint32_t i = 0; i < n; i++)
-        differ |= uplink[i] != uplink[0];
-    g->uneven = false;
-    if (!differ)
+        g->members[i].share = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        uplink[k] = g->members[who[k]].uplink;
+        g->uneven |= givers && uplink[k] != uplink[0];
+    }
+    if (!g->uneven)
         return;
-    shares_of(uplink, n, share);
-    for (uint32_t i = 0, k = 0; i < g->n; i++)
-        g->members[i].share = g->members[i].contributes ? share[k++] : 0;
-    for (uint32_t i = 1; i < n; i++)
-        g->uneven |= share[i] != share[0];
+    shares_of(uplink, n, givers, share);
+    g->uneven = false;
+    for (uint32_t k = 0; k < n; k++) {
+        g->members[who[k]].share = share[k];
+        g->uneven |= k >= givers || share[k] != share[0];
+    }
 }

@@ -21,10 +21,15 @@ struct group_member {
     uint64_t node_id, boot_id;
     uint8_t contributes; /* 0 or 1 */
     int16_t slot;        /* the caller's own number for it; not hashed */
-    uint8_t uplink;      /* grade of what it can send (share.h), 0 unless it contributes */
+    uint8_t uplink;      /* grade of what it can send (share.h); not 0 although it does not contribute: an auxiliary */
     uint16_t share;      /* where the group is uneven; not hashed */
     uint64_t site;       /* a number for where it stands, 0: not said; not hashed */
 };
+
+static inline bool group_auxiliary(const struct group_member *m)
+{
+    return !m->contributes && m->uplink;
+}
 
 struct group {
     uint32_t hash; /* of the members as in a GROUP frame; among neighbours: of all that average */

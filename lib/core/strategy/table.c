@@ -74,7 +74,7 @@ static struct runners runners_of(const struct group *g)
     struct runners c = {.n = 0, .uneven = g->uneven};
     for (uint32_t i = 0; i < g->n; i++) {
         const struct group_member *m = &g->members[i];
-        if (m->contributes && (!g->uneven || m->share)) {
+        if (g->uneven ? m->share != 0 : m->contributes) {
             c.key[c.n] = mix64(m->node_id);
             c.share[c.n] = m->share;
             c.who[c.n++] = (uint8_t)i;
@@ -154,9 +154,10 @@ void backups_assign(const struct group *g, uint64_t round, uint32_t runs, const 
 {
     for (uint32_t i = 0; i < g->n; i++) {
         struct group others = *g;
-        if (!g->members[i].contributes)
+        if (g->uneven ? !g->members[i].share : !g->members[i].contributes)
             continue;
         others.members[i].contributes = 0;
+        others.members[i].share = 0;
         struct runners c = runners_of(&others);
         for (uint32_t r = 0; r < runs; r++)
             if (owner_of_run[r] == i)

@@ -156,6 +156,18 @@ static inline void kind_put(uint8_t out[static KIND_BYTES], const struct set_kin
     out[9] = k->spread;
 }
 
+/* The reverse; it may be none that is known. */
+static inline struct set_kind kind_get(const uint8_t in[static KIND_BYTES])
+{
+    return (struct set_kind){.payload = (sleet_payload)in[0],
+                             .estimator = (sleet_estimator)in[1],
+                             .update = (sleet_update)in[2],
+                             .exchange = (sleet_exchange)in[3],
+                             .strategy = (sleet_strategy)in[4],
+                             .numbers = {(uint16_t)(in[5] | in[6] << 8), (uint16_t)(in[7] | in[8] << 8)},
+                             .spread = in[9]};
+}
+
 /* NULL, or in one sentence what does not go together in a resolved kind. */
 static inline const char *kind_refuse(const struct set_kind *k)
 {

@@ -227,7 +227,7 @@ static bool group_fits(const struct wire_group *g)
         return false;
     for (unsigned i = 0; i < g->n; i++) {
         const struct wire_member *m = &g->members[i];
-        if (m->node_id <= last || m->boot_id == 0 || m->contributes > 1 || m->uplink > (m->contributes ? UPLINK_MAX : 0))
+        if (m->node_id <= last || m->boot_id == 0 || m->contributes > 1 || m->uplink > UPLINK_MAX - !m->contributes)
             return false;
         last = m->node_id;
     }

@@ -206,7 +206,7 @@ struct wire_group_req {
 struct wire_member {
     uint64_t node_id, boot_id;
     uint8_t contributes; /* 0 or 1 */
-    uint8_t uplink;      /* grade of what it can send, below 128; 0 unless it contributes */
+    uint8_t uplink;      /* grade of what it can send, below 128; not 0 without `contributes`: an auxiliary, then below 127 */
 };
 
 struct wire_group {
