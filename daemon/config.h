@@ -21,8 +21,8 @@
       "where others reach this node: host:port, interface, prefix/bits or auto; first match wins") \
     X(BANDWIDTH, "node", "bandwidth", SPEED, "", 1e3, 4e12,                                  \
       "bits a second that this node can send, as in 20M or 1.5G; the others own more if it is less") \
-    X(ROLE, "node", "role", SWITCH, "node", 0, 0,                                           \
-      "client: owns nothing of a round where others can, e.g. behind a firewall; else node") \
+    X(ROLE, "node", "role", ROLE_NAME, "node", 0, 0,                                        \
+      "client: owns nothing where others can, e.g. behind a firewall; auxiliary: reduces, without a trainer; node") \
     X(SITE, "node", "site", SITE_NAME, "", 0, SITE_MAX,                                     \
       "where it stands, the same word on nodes of one LAN: they average first in hierarchical") \
     X(USER, "node", "user", TEXT, "", 0, 32,                                                \
@@ -83,7 +83,7 @@ struct config {
     uint64_t node_id, seed;
     double rate_mbit, keep_mib, clip, loss, receive_buffer, merge_rounds;
     struct declared declared;
-    bool client, part_continue, go_on_isolated, parity_off;
+    bool part_continue, go_on_isolated, parity_off;
     bool gso, sealed, has_operator;
     uint8_t operator_key[KEY_BYTES]; /* ed25519 public key */
     uint64_t *allow;                 /* owned; node ids, as many as */

@@ -64,7 +64,6 @@ static bool check_switch(struct config *c, int id)
 {
     const struct { const char *words[2]; bool *field; } switches[CONFIG_COUNT] = {
         [CONFIG_GSO] = {{"off", "auto"}, &c->gso},
-        [CONFIG_ROLE] = {{"node", "client"}, &c->client},
         [CONFIG_ON_PARTITION] = {{"park", "continue"}, &c->part_continue},
         [CONFIG_PARITY] = {{"auto", "off"}, &c->parity_off},
         [CONFIG_ON_ISOLATED] = {{"pause", "go-on"}, &c->go_on_isolated}};
@@ -92,6 +91,14 @@ static bool check_speed(struct config *c, int id)
         return config_wrong(c, id, "bits a second are needed, 1k to 4T, as in 800k, 20M or 1.5G");
     c->declared.kbit = (uint32_t)(v / 1e3);
     return true;
+}
+
+static bool check_role(struct config *c, int id)
+{
+    for (c->declared.role = ROLE_NODE; c->declared.role < ROLES; c->declared.role++)
+        if (strcmp(c->text[id], declared_role_text(c->declared.role)) == 0)
+            return true;
+    return config_wrong(c, id, "node, client or auxiliary is needed");
 }
 
 static bool check_site(struct config *c, int id)
@@ -197,6 +204,8 @@ bool config_check(struct config *c, int id)
         return c->sealed || strcmp(t, "none") == 0 || config_wrong(c, id, "sealed or none is needed");
     case SWITCH:
         return check_switch(c, id);
+    case ROLE_NAME:
+        return check_role(c, id);
     case SPEED:
         return check_speed(c, id);
     case SITE_NAME:
@@ -220,10 +229,9 @@ bool config_check(struct config *c, int id)
     return false;
 }
 
-bool config_check_together(struct config *c)
+bool config_check_together(const struct config *c)
 {
     static const int for_sealed[] = {CONFIG_NODE_KEY, CONFIG_JOB_KEY, CONFIG_ALLOW, CONFIG_OPERATOR};
-    c->declared.role = c->client ? ROLE_CLIENT : ROLE_NODE;
     if (c->sealed)
         return true; /* keys_load() goes on */
     if (!c->node_id)

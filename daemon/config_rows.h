@@ -9,6 +9,7 @@ enum config_type {
     TEXT,
     SECURITY,
     SWITCH,
+    ROLE_NAME,
     SPEED,
     SITE_NAME,
     PEERS, /* lists: separated by commas or blanks, continued on further lines */
@@ -39,5 +40,5 @@ void config_env_name(int id, char out[64]);
 /* Parse one option's text into its field; false after printing what is wrong and the fix. */
 bool config_check(struct config *, int id);
 /* What no option tells alone: those that contradict each other. */
-bool config_check_together(struct config *);
+bool config_check_together(const struct config *);
 #endif

@@ -151,7 +151,8 @@ static bool register_set(const struct call *a, const struct definition *def)
     int handle = engine_register(k->d->engine, def->name, def->kind, def->tensors, def->count,
                                  k->d->now);
     if (handle < 0 || handle >= ENGINE_SETS_MAX) {
-        command_fail(a->c, handle < 0 ? handle : SLEET_ELIMIT, NULL);
+        command_fail(a->c, handle < 0 ? handle : SLEET_ELIMIT,
+                     handle == SLEET_EPERM ? "this daemon is an auxiliary (node.role): train at another" : NULL);
         return false;
     }
     struct slot *s = &k->slots[handle];

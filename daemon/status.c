@@ -234,7 +234,7 @@ char *status_peers_json(const struct control *k)
         cJSON_AddBoolToObject(o, "alive", p->alive);
         cJSON_AddBoolToObject(o, "left", p->left);
         cJSON_AddBoolToObject(o, "stopped", p->stopped);
-        cJSON_AddStringToObject(o, "role", p->declared.role == ROLE_CLIENT ? "client" : "node");
+        cJSON_AddStringToObject(o, "role", declared_role_text(p->declared.role));
         cJSON_AddStringToObject(o, "site", p->declared.site);
         cJSON_AddNumberToObject(o, "bandwidth", 1e3 * p->declared.kbit);
         cJSON_AddNumberToObject(o, "rate_mbit", (double)p->rate_bps / 1e6);

@@ -207,9 +207,9 @@ static void show_declared(const cJSON *peers)
     {
         const char *site = str(p, "site"), *role = str(p, "role");
         double bandwidth = num(p, "bandwidth", 0);
-        if (!*site && bandwidth == 0 && strcmp(role, "client") != 0)
+        if (!*site && bandwidth == 0 && strcmp(role, "node") == 0)
             continue;
-        printf("%s is a %s", str(p, "node_id"), role);
+        printf("%s is %s %s", str(p, "node_id"), *role == 'a' ? "an" : "a", role);
         if (*site)
             printf(" at site %s", site);
         if (bandwidth > 0)

@@ -73,7 +73,7 @@ INI
         --id 1 --listen 127.0.0.1:0 --control "$work/many.sock" --peers "$(printf '127.0.0.1:%d,' $(seq 2000 3023))"
     ok "config: loss above 1 is refused" refused 2 'emulate\.loss = "1.5": a number from 0 to 1' --id 1 --loss 1.5
     ok "config: a speed without a unit that there is" refused 2 'node\.bandwidth = "12X": bits a second' --id 1 --bandwidth 12X
-    ok "config: a role that there is not" refused 2 'node\.role = "server": node or client' --id 1 --role server
+    ok "config: a role that there is not" refused 2 'node\.role = "server": node, client or auxiliary' --id 1 --role server
     ok "config: a site of two words" refused 2 'node\.site = "a b": a word' --id 1 --site 'a b'
     ok "config: a value that would not survive the file is refused" refused 2 'job\.name' --id 1 --name ' x'
     ok "config: a host with a ; as well" refused 2 'node\.listen' --id 1 --listen 'a;b:1'
@@ -275,6 +275,27 @@ ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
 
 # Fragments that were scattered to a node, since it owned them.
 reduced() { status "$1" | sed -n 's/.*"scatter":{"expected":\([0-9]*\).*/\1/p'; } # NAME
+# Two nodes with trainers, and one that only reduces for them.
+auxiliary() {
+    local name ports=() list
+    for name in a b c; do
+        boot $name --id 9 --listen 127.0.0.1:0
+        ports+=("$port")
+        stop $name
+    done
+    list=127.0.0.1:${ports[0]},127.0.0.1:${ports[1]},127.0.0.1:${ports[2]}
+    boot a --id 1 --listen "127.0.0.1:${ports[0]}" --peers "$list" --role auxiliary --bandwidth 1G
+    boot b --id 2 --listen "127.0.0.1:${ports[1]}" --peers "$list"
+    boot c --id 3 --listen "127.0.0.1:${ports[2]}" --peers "$list"
+    ok "auxiliary: three nodes" until_true 10 alive b 3
+    SLEET_CONTROL=$work/b.sock keep t "$build/average" 1 2 40
+    SLEET_CONTROL=$work/c.sock keep u "$build/average" 3 2 40
+    ok "auxiliary: both trainers end" eval 'ended t 30 && ended u 30'
+    ok "auxiliary: without a trainer it reduced $(reduced a) fragments" at_least "$(reduced a)" 100
+    SLEET_CONTROL=$work/a.sock keep v "$build/average" 1
+    ok "auxiliary: a trainer is refused there" eval 'ended v 10 && [ "$code" = 1 ] && said v.err "this daemon is an auxiliary"'
+    stop a b c
+}
 roles_case() {
     local host=127.0.0.1
     ok "roles: a client and a node" pair --role client --site berlin --bandwidth 20M --
@@ -288,6 +309,7 @@ roles_case() {
     ok "roles: the node reduced $(reduced b) fragments" at_least "$(reduced b)" 100
     ok "roles: the client $(reduced a)" [ "$(reduced a)" = 0 ]
     stop a b
+    auxiliary
 }
 
 descriptors_case() {
