@@ -92,6 +92,9 @@ part_apart() {
     done
 }
 
+# Strategies of 2 to 16 daemons leave of the variance what their matrices leave.
+part_strategies() { SLEET_BUILD=$build SLEET_ALL_NODES=1 timeout -k 10 3600 bash "$src/tests/e2e/strategies.sh"; }
+
 # A node that joins, and kills every 20 s: the accuracy of the undisturbed run, within a point.
 part_state() { SLEET_BUILD=$build timeout -k 10 10800 bash "$src/tests/e2e/state.sh" joined churned; }
 
