@@ -73,6 +73,8 @@ names=(
     "the shares of other groups are not reckoned with"
     "clients own as all do"
     "what is sent twice is not what carries most energy"
+    "a neighbour that is a few rounds behind is absent"
+    "who is behind others that it does not meet has no window of its own"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -171,6 +173,8 @@ fault() { # NUMBER
     49) plant lib/core/engine_group.c '    group_share(&g);' '' ;;
     50) plant lib/core/strategy/share.c '    if (d->role == ROLE_CLIENT)' '    if (d->role == ROLE_CLIENT && !d->kbit && d->kbit)' ;;
     51) plant lib/core/round/twice.c '        energy += x[i] * x[i];' '        energy += 1 / (1 + x[i] * x[i]);' ;;
+    52) plant lib/core/round/group.c '(parts ? e->config->window : 0)' '(parts ? 1u : 0)' ;;
+    53) plant lib/core/round/set.c '    return own ? s->own_round :' '    return own && s->own_round == 0 ? s->own_round :' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }
