@@ -19,7 +19,9 @@ kill_hard() { # NAME
     kill -KILL "${pid[$1]}"
     wait "${pid[$1]}" 2>/dev/null
 }
-done_line() { sed -n 's/"seconds":[0-9.]*//; s/,"own_bytes.*//; /"event":"done"/p' "$work/$1.out"; } # NAME
+done_line() { # NAME
+    sed -n 's/"seconds":[0-9.]*//; s/"backward_ms":[0-9.]*//; s/,"own_bytes.*//; /"event":"done"/p' "$work/$1.out"
+}
 figure() { # NAME FIELD: the last one
     sed -n "s/.*\"$2\":\([-0-9.e+]*\).*/\1/p" "$work/$1.out" | tail -n 1
 }
