@@ -8,6 +8,7 @@
 #define STALLS_MAX 10      /* rounds in a row without an answer until the daemon is given up */
 #define LAST_ROUND_TRIES 3
 #define LAST_ROUND_WAIT 30 /* seconds in which the last round may be tried again */
+#define MEET_ROUNDS 8 /* of no gradient, until all have the state of the job */
 
 struct run {
     const struct train_options *o;
@@ -97,18 +98,25 @@ static int merge_parts(struct run *r)
     return EXIT_OK;
 }
 
-/* Where local steps come before the first round: a round before them. */
+/* A round before the first step, in which all take the founder's state: where local steps come before a round.  Where
+ * gradients are averaged, rounds of none: until all have that state a round would have the gradients of few. */
 static int meet(struct run *r)
 {
     sleet_report report = {0};
-    if (!r->sets.ctx || !trigger_waits(&r->o->trigger))
+    bool gradients = !average_local(r->o->average) && r->line.step == 0;
+    if (!r->sets.ctx || !(gradients || trigger_waits(&r->o->trigger)))
         return EXIT_OK;
-    r->sets.schedule = (float)r->line.step;
-    int error = sets_first_round(&r->sets, &r->node, &report);
-    if (error && error != SLEET_ESTALLED)
-        return give_up(r, "the first round", error);
-    if (report.round && (report.flags & SLEET_JOINING)) /* it goes on where the others are */
-        r->line.step = (uint64_t)lroundf(r->sets.schedule);
+    memset(r->learner.gradient, 0, r->learner.params * sizeof *r->learner.gradient);
+    for (int i = 0; i < (gradients ? MEET_ROUNDS : 1); i++) {
+        r->sets.schedule = (float)r->line.step;
+        int error = sets_first_round(&r->sets, &r->node, &report);
+        if (error && error != SLEET_ESTALLED)
+            return give_up(r, "the first round", error);
+        if (report.round && (report.flags & SLEET_JOINING)) /* it goes on where the others are */
+            r->line.step = (uint64_t)lroundf(r->sets.schedule);
+        if (error || report.expected >= report.group_size || r->line.step > 0)
+            break;
+    }
     return EXIT_OK;
 }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # train.sh - sleet-train: each of its tasks learns; a run that was killed and resumed ends with the
 # same bits, files that do not fit are refused and kept, a killed trainer goes on in a job.
-# Arguments: the cases to run, of tasks triggers quorums deaths resume stops refuse parts job (all).
+# Arguments: the cases to run, of tasks triggers quorums deaths resume stops refuse parts first job (all).
 # Needs the build folder in SLEET_BUILD or BUILDDIR, and dataset-fashion-mnist.
 # shellcheck source=lib.sh disable=SC2034,SC2154
 . "$(dirname "$0")/lib.sh" train sleetd sleetctl sleet-train
@@ -402,6 +402,18 @@ refuse_case() {
 
 # ---- in a job --------------------------------------------------------------------------
 
+# The first round has the gradients of all: of shards by label, one node's alone would lead away from the others' classes.
+first_case() {
+    local options=(--shards label --average gradient --steps 3 --limit 3000) loss
+    train sim --sim 4 "${options[@]}"
+    ok "first: a simulation" ended sim 30
+    keep job env PATH="$build:$PATH" "$ctl" run -n 4 -- sleet-train --json --data "$data" --min-nodes 4 "${options[@]}"
+    ok "first: a job of daemons" ended job 60
+    loss=$(awk -F'"loss":' '/"step":2,/ { sum += $2 + 0; n++ } END { if (n == 4) print sum / n }' "$work/job.out")
+    ok "first: the losses before the second step are the same ($loss)" awk -v a="$loss" \
+        -v b="$(awk -F'"loss":' '/"step":2,/ { print $2 + 0 }' "$work/sim.out")" 'BEGIN { exit !(a > 0.9 * b && a < 1.1 * b) }'
+}
+
 # in_job WHAT OPTIONS...: two trainers, one of which is killed and resumes.
 in_job() {
     local i what=$1
@@ -462,5 +474,5 @@ job_case() {
     in_job "job, slices" --every 5 --outer nesterov --outer-momentum 0.5 --step-time 0.02 --slices 4 --slice-members 1
 }
 
-[ $# -gt 0 ] || set -- tasks triggers quorums deaths resume stops refuse parts job
+[ $# -gt 0 ] || set -- tasks triggers quorums deaths resume stops refuse parts first job
 run_cases "$@"
