@@ -1,8 +1,8 @@
 /* A budget for what matters most: the fragments of a contribution that carry most energy are sent twice.
  *
- * Contributions are not repaired, so of each a part p is lost, whatever it holds.  The energy of gradients lies in few
- * fragments (of an MLP's half of it and more in a tenth): where those are sent again their loss falls to p^2, and the error
- * of the mean by far more than the bytes rise (docs/learning.md).  It is for what is added up; of a model the values
+ * Contributions are not repaired, so of each a part p is lost, whatever it holds.  Where the energy lies in few fragments
+ * and those are sent again their loss falls to p^2, and the error of the mean by far more than the bytes rise.  What
+ * that does for learning is in docs/learning.md.  It is for what is added up; of a model the values
  * say nothing of what matters, and rates of arrival (estimator expected) are those of what is sent once. */
 #include "base/bitmap.h"
 #include "round/round.h"
