@@ -278,11 +278,3 @@ double learner_loss(struct learner *l, const float *values)
     uint32_t all = l->data->count[DATA_TRAIN], test = l->data->count[DATA_TEST];
     return measure(l, values, DATA_TRAIN, all < test ? all : test, &right);
 }
-
-void tally_round(struct train_tally *t, double coverage, uint64_t skipped)
-{
-    t->skipped += (double)skipped;
-    t->coverage_sum += coverage;
-    if (t->rounds++ == 0 || coverage < t->least_coverage)
-        t->least_coverage = coverage;
-}

@@ -2,7 +2,7 @@
  * misses rounds, as real ones do. */
 #ifndef SLEET_TRAIN_PACE_H
 #define SLEET_TRAIN_PACE_H
-#include "sleet-train.h"
+#include "sleet-train-print.h"
 #include "sim/cluster.h"
 
 struct pace {

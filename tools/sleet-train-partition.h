@@ -1,6 +1,7 @@
 /* sleet-train-partition.h - the first epochs in thin parts, without a packet, and the merge (--partition). */
 #ifndef SLEET_TRAIN_PARTITION_H
 #define SLEET_TRAIN_PARTITION_H
+#include "sleet-train-print.h"
 #include "sleet-train-sets.h"
 
 struct sim_config;

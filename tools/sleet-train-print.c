@@ -1,4 +1,4 @@
-#include "sleet-train.h"
+#include "sleet-train-print.h"
 #include <stdarg.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,6 +10,14 @@ double train_clock(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void tally_round(struct train_tally *t, double coverage, uint64_t skipped)
+{
+    t->skipped += (double)skipped;
+    t->coverage_sum += coverage;
+    if (t->rounds++ == 0 || coverage < t->least_coverage)
+        t->least_coverage = coverage;
 }
 
 static void end_bar(struct train_print *p)

@@ -1,5 +1,6 @@
 /* sleet-train-run.c - one real node: a local step, then a round through sleetd. */
 #include "sleet-train-partition.h"
+#include "sleet-train-save.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

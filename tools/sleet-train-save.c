@@ -1,5 +1,5 @@
 /* sleet-train-save.c - checkpoints of a run: what must match, when one is due. */
-#include "sleet-train.h"
+#include "sleet-train-save.h"
 #include "train/checkpoint.h"
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* sleet-train-sim.c - all nodes in one process over the simulated network: a
  * local step of every node, then one round, in virtual time. */
+#include "sleet-train-save.h"
 #include "sleet-train-sim.h"
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  *
  * The state is the set's tensors, its version the step.  The blob is text, a line a fact: where
  * the training is (step, samples of all nodes) and where this node is in its own data. */
-#include "sleet-train.h"
+#include "sleet-train-save.h"
 #include "sleet.h"
 #include <stdlib.h>
 #include <string.h>
