@@ -1,5 +1,6 @@
 /* Nodes that are not alike: what they declare that they can send, what they are, where they stand. */
 #include "helpers.h"
+#include "wire/wire.h"
 
 #define NODES 4
 #define SLOW 3
@@ -207,14 +208,28 @@ static cluster *with_helper(struct sim_config *config, struct sim_node *each)
     for (int t = 0; t < TENSORS; t++)
         counts[t] = (uint64_t)(100 * t);
     for (uint32_t i = 0; i <= NODES; i++)
-        each[i] = (struct sim_node){.declared = {.kbit = i == HELPER ? 200000 : 50000, .role = i == HELPER ? ROLE_AUXILIARY : ROLE_NODE}};
+        each[i] = (struct sim_node){.declared = {.kbit = i == HELPER ? 100000 : 50000, .role = i == HELPER ? ROLE_AUXILIARY : ROLE_NODE}};
     config->nodes = NODES + 1;
     config->seed = test_seed();
     config->each = each;
     cluster *c = cluster_new(config, counts, TENSORS);
-    if (c)
-        cluster_idle(c, SEC(4));
+    if (!c)
+        return NULL;
+    cluster_idle(c, SEC(4));
+    CHECK(cluster_round(c, NULL)); /* in which the others take the founder's values, partly from the helper */
+    for (uint32_t i = 1; i <= NODES; i++)
+        CHECK(!(cluster_report(c, i)->report.flags & SLEET_DEADLINE));
     return c;
+}
+
+/* Counts what nobody should send to the helper: results, among neighbours anything. */
+static void count_in_vain(sim *s, const struct sim_datagram *d, void *arg)
+{
+    uint32_t *in_vain = arg;
+    bool data = (d->data[0] & 15) == WIRE_DATA && d->to == HELPER;
+    in_vain[0] += data;
+    in_vain[1] += data && (d->data[WIRE_HEADER_BYTES + 16] == PHASE_GATHER || d->data[WIRE_HEADER_BYTES + 16] == PHASE_REPAIR);
+    sim_relay(s, d, 0);
 }
 
 /* All but the helper end with their mean, which has all of them. */
@@ -283,8 +298,12 @@ static void auxiliaries_of_gradients_and_of_neighbours(void)
         struct sim_node each[NODES + 1];
         struct sim_config config = {.link = CLEAN_LINK, .kind = kinds[k]};
         cluster *c = with_helper(&config, each);
+        uint32_t in_vain[2] = {0};
         REQUIRE(c);
+        sim_on_datagram(cluster_sim(c), count_in_vain, in_vain);
         rounds(c, 10);
+        CHECK_EQ(in_vain[k == 0], 0);
+        CHECK(k == 1 || in_vain[0] > 100);
         draw(c, test_seed());
         CHECK(cluster_round(c, NULL));
         for (uint32_t i = 1; i <= NODES; i++)
