@@ -245,6 +245,32 @@ static void clients_lead_no_group(void)
     CHECK_EQ(__builtin_popcount(all), 3);
 }
 
-TEST_SUITE(share) = {TEST(groups_keep_to_sites), TEST(many_sites_are_cut_evenly), TEST(clients_lead_no_group),
+/* Each auxiliary is in one group, as long as that has somebody to reduce for. */
+static void auxiliaries_go_with_groups(void)
+{
+    static struct plan plan;
+    struct group view = group_of(10, NULL);
+    view.members[3].contributes = view.members[7].contributes = 0;
+    view.members[3].uplink = view.members[7].uplink = 60;
+    for (uint64_t round = 2; round < 30; round++)
+        for (int i = 0; i < 10; i++) {
+            bool there = strategy_plan(&strategy_hierarchical, (uint16_t[]){2, 0}, NULL, view.members, 10, view.members[i].node_id, round, &plan);
+            int givers = 0, helpers = 0;
+            for (int k = 0; there && k < plan.group.n; k++) {
+                givers += plan.group.members[k].contributes;
+                helpers += group_auxiliary(&plan.group.members[k]);
+            }
+            CHECK(there ? givers >= (helpers ? 2 : 1) : !view.members[i].contributes);
+            CHECK(!there || plan.group.uneven == (helpers > 0));
+            for (int k = 0; there && k < plan.group.n && helpers; k++) { /* all of the group have one list */
+                uint32_t hash = plan.group.hash;
+                struct plan other;
+                CHECK(strategy_plan(&strategy_hierarchical, (uint16_t[]){2, 0}, NULL, view.members, 10, plan.group.members[k].node_id, round, &other));
+                CHECK_EQ(other.group.hash, hash);
+            }
+        }
+}
+
+TEST_SUITE(share) = {TEST(auxiliaries_go_with_groups), TEST(groups_keep_to_sites), TEST(many_sites_are_cut_evenly), TEST(clients_lead_no_group),
                      TEST(grades_are_near), TEST(no_shares_are_faster), TEST(a_tenth_owns_nothing_and_a_half_less),
                      TEST(equal_ones_own_as_ever), TEST(owners_win_by_their_shares), TEST(few_runs_move), TEST_END};

@@ -37,8 +37,9 @@ static void add_joiners(const struct group_member *view, uint32_t n, const struc
 {
     struct strategy_view all = {.members = view, .n = n};
     uint64_t self = v->members[v->self].node_id;
+    bool alone = p->group.n < 2; /* one that averages with nobody needs no auxiliary */
     for (uint32_t i = 0; i < n && p->group.n < GROUP_MEMBERS_MAX; i++) {
-        if (view[i].contributes)
+        if (view[i].contributes || (alone && group_auxiliary(&view[i])))
             continue;
         const struct group_member *server = &v->members[server_of(v, &view[i])];
         if (p->edges ? server->node_id == self : group_rank(&p->group, server->node_id) >= 0)
