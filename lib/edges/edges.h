@@ -11,7 +11,7 @@ struct edges_file {
 
 /* Read `path`.  NULL, or in one sentence why it cannot be: "FILE:LINE: what" (in `why`). */
 const char *edges_read(struct edges_file *);
-/* NULL, or in one sentence which line of the list has a node that is none of `ids` (ascending). */
+/* NULL, or in one sentence which line of the list has a node that is none of `ids`, as `where` puts it. */
 const char *edges_among(struct edges_file *, const uint64_t *ids, uint32_t n, const char *where);
 void edges_free(struct edges_file *);
 

@@ -22,7 +22,7 @@ static void an_edge_stands_on_a_line(void)
     CHECK(a && a[0].line == 5 && a[1].line == 3 && a[2].line == 4);
     CHECK(edge_list_of(&l, UINT64_MAX, &n) && n == 1);
     CHECK(edge_list_of(&l, 3, &n) == NULL && n == 0);
-    CHECK_EQ(edge_list_stranger(&l, (uint64_t[]){2, 7, 9, UINT64_MAX}, 4), 0);
+    CHECK_EQ(edge_list_stranger(&l, (uint64_t[]){9, UINT64_MAX, 2, 5, 7}, 5), 0);
     CHECK_EQ(edge_list_stranger(&l, (uint64_t[]){1, 2, 9}, 3), 4); /* the first of two lines */
     edge_list_free(&l);
 }

@@ -206,13 +206,21 @@ const struct arc *edge_list_of(const struct edge_list *l, uint64_t node_id, uint
     return *n ? &l->arc[low] : NULL;
 }
 
+static bool among(uint64_t id, const uint64_t *ids, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (ids[i] == id)
+            return true;
+    return false;
+}
+
 uint32_t edge_list_stranger(const struct edge_list *l, const uint64_t *ids, uint32_t n)
 {
-    uint32_t line = 0, at = 0;
+    uint32_t line = 0;
+    bool known = false;
     for (uint32_t i = 0; i < l->n; i++) {
-        while (at < n && ids[at] < l->arc[i].from)
-            at++;
-        bool known = at < n && ids[at] == l->arc[i].from;
+        if (i == 0 || l->arc[i].from != l->arc[i - 1].from)
+            known = among(l->arc[i].from, ids, n);
         if (!known && (!line || l->arc[i].line < line))
             line = l->arc[i].line;
     }

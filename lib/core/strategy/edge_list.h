@@ -32,7 +32,7 @@ void edge_list_free(struct edge_list *);
 
 /* The arcs from that node: the first one, and how many; NULL: it has none. */
 const struct arc *edge_list_of(const struct edge_list *, uint64_t node_id, uint32_t *n);
-/* The least line of a node that is none of `ids` (ascending); 0: there is none. */
+/* The least line of a node that is none of `ids`; 0: there is none. */
 uint32_t edge_list_stranger(const struct edge_list *, const uint64_t *ids, uint32_t n);
 
 /* Of a kind with strategy graph: that list's numbers, where it has none.  NULL, or in one sentence why
