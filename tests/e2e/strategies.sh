@@ -18,7 +18,10 @@ averaged() {
     for try in 1 2 3; do
         rm -rf "$work/run" "$work/values"
         "$ctl" run -n "$2" --loss "$3" --keep "$work/run" -- "$build/vector" "$work/values" "$1" $met "$4" \
-            >"$work/run.out" 2>"$work/run.err" || return 1
+            >"$work/run.out" 2>"$work/run.err" || {
+            grep -h 'vector: ' "$work/run.out" "$work/run.err"
+            return 1
+        }
         "$build/vector" "$work/values" "$2" "$1" $met "$4" ${5:+"$5"} >"$work/vector.out" || return 1
         grep -q missing "$work/vector.out" || return 0
         echo "strategies: $1: a node was not there at the beginning, try $try"
