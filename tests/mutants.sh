@@ -174,7 +174,7 @@ fault() { # NUMBER
     50) plant lib/core/strategy/share.c '    if (d->role == ROLE_CLIENT)' '    if (d->role == ROLE_CLIENT && !d->kbit && d->kbit)' ;;
     51) plant lib/core/round/twice.c '        energy += x[i] * x[i];' '        energy += 1 / (1 + x[i] * x[i]);' ;;
     52) plant lib/core/round/group.c '(parts ? e->config->window : 0)' '(parts ? 1u : 0)' ;;
-    53) plant lib/core/round/set.c '    return own ? s->own_round :' '    return own && s->own_round == 0 ? s->own_round :' ;;
+    53) plant lib/core/round/set.c '    return own && s->own_round + 1 < job ?' '    return own && s->own_round + 1 > job ?' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }

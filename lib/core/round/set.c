@@ -109,21 +109,20 @@ struct round *set_pin(struct set *s, const struct env *e, uint64_t number, sleet
 }
 
 /* Where a strategy parts the view others may be far ahead, but for those that this node is to meet: its window is that
- * of its own rounds. */
+ * of its own next round. */
 static uint64_t window_end(const struct set *s, const struct env *e)
 {
     bool own = s->established && s->own_round && set_parts(s, s->own_round + 1);
-    return own ? s->own_round : set_job_round(s, e);
+    uint64_t job = set_job_round(s, e);
+    return own && s->own_round + 1 < job ? s->own_round + 1 : job;
 }
 
 /* The same for a round that a datagram names; NULL outside the window. */
 struct round *set_round(struct set *s, const struct env *e, uint64_t number, sleet_time now)
 {
     struct round *r = set_find(s, number);
-    uint64_t job = set_job_round(s, e), end = window_end(s, e);
-    uint64_t last = end + ROUNDS_RING - 1 - e->config->window; /* what there is room for beside those of the window */
-    if (r || !(s->attached || s->serves) || number == 0 || number > job + 1 || number > last ||
-        number + e->config->window < end)
+    uint64_t end = window_end(s, e);
+    if (r || !(s->attached || s->serves) || number == 0 || number > end + 1 || number + e->config->window < end)
         return r;
     return set_pin(s, e, number, now);
 }
