@@ -21,7 +21,7 @@ for file in "$src"/recipes/*.ini; do
     name=$(basename "$file" .ini)
     grep -qx "$name" <<<"$listed" || fault "$name is not in dist_recipes_DATA of Makefile.am"
     grep -q "^## $name\$" "$src/docs/papers.md" || fault "docs/papers.md has no section $name: lab reproduce all writes it"
-    out=$("$build/sleet-train" --recipe "$name" --sim 2 --epochs 3 --limit 200 --hidden 8 --json 2>&1) &&
+    out=$("$build/sleet-train" --recipe "$name" --sim 2 --epochs 4 --limit 200 --hidden 8 --json 2>&1) &&
         grep -q '"event":"done"' <<<"$out" || fault "$name does not run: $(tail -n 1 <<<"$out")"
     grep -q '^\[sim\]' "$file" || continue
     out=$("$build/sleet-sim" --recipe "$name" -n 4 --rounds 2 2>&1) || fault "$name is not simulated: $(tail -n 1 <<<"$out")"

@@ -161,6 +161,10 @@ const char *learner_open(struct learner *l, const struct train_options *o,
     if (l->steps_per_epoch == 0)
         l->steps_per_epoch = 1;
     l->optimizer.begin = o->partition * l->steps_per_epoch;
+    if (o->partition && o->hidden_count) { /* outputs are divided by the parts: units would learn so much slower than they did in theirs */
+        l->hidden_rate = nodes;
+        l->hidden = l->params - (size_t)(o->hidden[o->hidden_count - 1] + 1) * data->classes;
+    }
     l->optimizer.steps = o->epochs ? o->epochs * l->steps_per_epoch : o->steps;
     if (l->input && l->target && l->gradient)
         return NULL;
@@ -226,6 +230,7 @@ double learner_gradient(struct learner *l, struct shard_walk *walk, float *value
     double loss = model_loss(l->net, values, l->input, l->target, l->batch, l->gradient, NULL);
     model_track(l->net, values);
     multiply(l->gradient, l->loss_scale, l->params);
+    multiply(l->gradient, l->hidden_rate, l->hidden);
     return loss;
 }
 

@@ -53,6 +53,7 @@ float *parts_learn(struct train_node *n, uint32_t shard, struct train_parts *out
         return NULL;
     memcpy(o.hidden, part.hidden, sizeof o.hidden);
     o.average = AVERAGE_NONE;
+    o.partition = 0;
     *why = learner_open(&l, &o, n->learner->data, out->all);
     if (*why)
         return NULL;

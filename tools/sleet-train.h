@@ -163,6 +163,8 @@ struct learner {
     float *gradient;             /* model_params(), and to give learner.handed */
     struct optimizer optimizer;
     double loss_scale, init_scale; /* of the options */
+    double hidden_rate; /* by which the gradient of all but the last layer, `hidden` parameters, is multiplied; 0: 1 */
+    size_t hidden;
     uint64_t steps_per_epoch; /* at least 1 */
     struct train_tensor tensor[TENSORS_MAX];
     uint32_t tensors;
