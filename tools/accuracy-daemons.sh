@@ -197,7 +197,7 @@ for kind in $kinds; do
         echo "${kind%:*} ${kind##*:}" \
             "$(cut -d' ' -f1,2 "$dir/$real,${kind//:/,},$seed" "$dir/sim,${kind//:/,},$seed" | paste -sd' ')"
     done
-done | awk -v real=$real "$(cat "$here/paired.awk")"'
+done | awk -v real=$real -v cells="$([ "$table" ] && echo row || echo shards)" "$(cat "$here/paired.awk")"'
 {
     row = $1 " " $2
     if (!(row in runs)) order[++rows] = row
@@ -208,7 +208,7 @@ done | awk -v real=$real "$(cat "$here/paired.awk")"'
     sum[row] += d; squares[row] += d * d
 }
 END {
-    print "| n | shards | loss | seeds | " real " % | simulator % | difference | coverage, " real " % | simulator % | verdict |"
+    print "| n | " cells " | loss | seeds | " real " % | simulator % | difference | coverage, " real " % | simulator % | verdict |"
     print "|---|---|---|---|---|---|---|---|---|---|"
     for (r = 1; r <= rows; r++) {
         row = order[r]
