@@ -21,7 +21,8 @@ static const char preface[] = "# Papers, reproduced\n\n"
                               "paper claims, what is different here, which runs\n"
                               "show it, and the bar for each of their figures. Bars are ours: from "
                               "the paper's algorithm, simulated apart from Sleet.\n"
-                              "Where one is missed, the recipe says why.\n\n"
+                              "Where one is missed, the recipe says why. What is said of vectors, "
+                              "`tests/e2e/strategies.sh` holds real daemons to.\n\n"
                               "| recipe | bars held | |\n|---|---|---|\n";
 
 /* ---- tables ------------------------------------------------------------------------- */
