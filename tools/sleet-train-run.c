@@ -9,7 +9,8 @@
 #define STALLS_MAX 10      /* rounds in a row without an answer until the daemon is given up */
 #define LAST_ROUND_TRIES 3
 #define LAST_ROUND_WAIT 30 /* seconds in which the last round may be tried again */
-#define MEET_ROUNDS 8 /* of no gradient, until all have the state of the job */
+#define MEET_WAIT 5 /* seconds for rounds of no gradient, until all have the state of the job */
+#define MEET_PAUSE_MS 20 /* between them, in which others come */
 
 struct run {
     const struct train_options *o;
@@ -29,6 +30,7 @@ struct run {
     uint64_t base;     /* the job's round before this training's first step */
     uint64_t averaged; /* step of the last round with others */
     bool based;
+    bool took_over; /* the job's state: it is under way */
     struct train_line line;
 };
 
@@ -99,26 +101,36 @@ static int merge_parts(struct run *r)
     return EXIT_OK;
 }
 
+/* Do all trainers that are there have a say in rounds? */
+static bool all_met(const struct run *r, const sleet_report *report)
+{
+    sleet_job_info info;
+    return sleet_job(r->sets.ctx, r->sets.set, &info) != SLEET_OK || report->expected >= info.trainers;
+}
+
 /* A round before the first step, in which all take the founder's state: where local steps come before a round.  Where
- * gradients are averaged, rounds of none: until all have that state a round would have the gradients of few. */
+ * gradients are averaged, rounds of none: until all have that state a round would have the gradients of few.  Also where
+ * all go on from checkpoints; in a job that is under way nobody waits. */
 static int meet(struct run *r)
 {
     sleet_report report = {0};
-    bool gradients = !average_local(r->o->average) && r->line.step == 0;
+    bool gradients = !average_local(r->o->average) && !r->took_over;
+    uint64_t began = r->line.step;
+    double until = train_clock() + MEET_WAIT;
     if (!r->sets.ctx || !(gradients || trigger_waits(&r->o->trigger)))
         return EXIT_OK;
     memset(r->learner.gradient, 0, r->learner.params * sizeof *r->learner.gradient);
-    for (int i = 0; i < (gradients ? MEET_ROUNDS : 1); i++) {
+    for (;;) {
         r->sets.schedule = (float)r->line.step;
         int error = sets_first_round(&r->sets, &r->node, &report);
         if (error && error != SLEET_ESTALLED)
             return give_up(r, "the first round", error);
         if (report.round && (report.flags & SLEET_JOINING)) /* it goes on where the others are */
             r->line.step = (uint64_t)lroundf(r->sets.schedule);
-        if (error || report.expected >= report.group_size || r->line.step > 0)
-            break;
+        if (error || !gradients || r->line.step != began || train_clock() > until || all_met(r, &report))
+            return EXIT_OK;
+        usleep(MEET_PAUSE_MS * 1000);
     }
-    return EXIT_OK;
 }
 
 static struct train_state state_of(struct run *r)
@@ -370,7 +382,9 @@ int train_run(const struct train_options *o, const struct dataset *data)
         status = connect_daemon(&r);
     if (status == EXIT_OK && r.sets.ctx && !r.sets.handing) { /* owners hand out all there is to a joiner */
         const struct train_state state = state_of(&r);
+        uint64_t before = r.line.step;
         status = train_state_fetch(&state, &r.share, &r.line.step);
+        r.took_over = r.line.step != before;
     }
     if (status == EXIT_OK)
         status = merge_parts(&r);

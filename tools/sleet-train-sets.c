@@ -141,9 +141,16 @@ int sets_first_round(struct train_sets *s, struct train_node *n, sleet_report *r
         memcpy(s->tensors, node_hands(n), bytes);
     else
         node_give(n, s->tensors);
+    float *residual = sets_residual(s, n->options); /* the result is nobody's step: nothing is to be in it */
+    if (residual) {
+        memcpy(s->left_out, residual, n->learner->params * sizeof *residual);
+        memset(residual, 0, n->learner->params * sizeof *residual);
+    }
     int error = sleet_start(set, &options);
     if (!error)
         error = sleet_wait(set, report);
+    if (residual)
+        memcpy(residual, s->left_out, n->learner->params * sizeof *residual);
     if (error)
         return error;
     if (!s->handing)

@@ -294,11 +294,20 @@ left_out() {
     done
     for i in a b; do ok "$what: $i stops" ended "t$i" 60; done
     # The file ends with it, 6,370 parameters of 4 bytes, and a sum of 8.
-    ok "$what: there is some" [ "$(tail -c 25488 "$work/a.ckpt" | head -c 25480 | tr -d '\0' | wc -c)" -gt 1000 ]
+    rest() { tail -c 25488 "$work/$1" | head -c 25480; } # FILE
+    ok "$what: there is some" [ "$(rest a.ckpt | tr -d '\0' | wc -c)" -gt 1000 ]
     cp "$work/a.ckpt" "$work/before"
     train ta "${how[@]}" --control "$work/a.sock" --shard 0/2 --min-nodes 1 --state-wait 0 --checkpoint "$work/a.ckpt" --stop-at 30 --resume
     ok "$what: a comes again, and stops at once" eval 'ended ta 60 && said ta.err "resumed from"'
     ok "$what: it has the same, bit by bit" cmp "$work/a.ckpt" "$work/before"
+    cp "$work/b.ckpt" "$work/before"
+    for i in a b; do
+        train "t$i" "${how[@]}" --control "$work/$i.sock" --shard "$([ $i = a ] && echo 0 || echo 1)/2" --min-nodes 2 \
+            --checkpoint "$work/$i.ckpt" --stop-at 36 --resume
+    done
+    for i in a b; do ok "$what: both come again, $i" ended "t$i" 60; done
+    ok "$what: both have a say in the next six rounds: b has left out something else" eval \
+        '[ "$(rest b.ckpt | cksum)" != "$(rest before | cksum)" ] && [ "$(rest b.ckpt | tr -d "\0" | wc -c)" -gt 1000 ]'
     stop a b
 }
 
