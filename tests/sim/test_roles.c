@@ -314,6 +314,25 @@ static void auxiliaries_of_gradients_and_of_neighbours(void)
     }
 }
 
+/* A set of one run, which mostly another owns: nobody waits for the auxiliary to take a result. */
+static void an_auxiliary_that_owns_nothing_holds_nobody_up(void)
+{
+    struct sim_node each[NODES + 1] = {{.declared.role = ROLE_AUXILIARY}};
+    struct sim_config config = {.nodes = NODES + 1, .seed = test_seed(), .link = CLEAN_LINK, .each = each};
+    uint64_t count = 100;
+    cluster *c = cluster_new(&config, &count, 1);
+    REQUIRE(c);
+    cluster_idle(c, SEC(4));
+    rounds(c, 3);
+    for (int r = 0; r < 10; r++) {
+        CHECK(cluster_round(c, NULL));
+        for (uint32_t i = 1; i <= NODES; i++)
+            CHECK(cluster_report(c, i)->report.elapsed_ns < MS(50)); /* a budget is 500 at first */
+        cluster_idle(c, MS(100));
+    }
+    cluster_free(c);
+}
+
 /* Four nodes of 10 Mbit/s own about a quarter each and send 1.5 vectors a round; with a fifth of 100 Mbit/s that owns all, one. */
 static void an_auxiliary_takes_work_off_slow_nodes(void)
 {
@@ -382,6 +401,7 @@ TEST_SUITE(roles) = {
     TEST(clients_found_no_job),
     TEST(auxiliaries_reduce_for_others),
     TEST(auxiliaries_of_gradients_and_of_neighbours),
+    TEST(an_auxiliary_that_owns_nothing_holds_nobody_up),
     TEST(an_auxiliary_takes_work_off_slow_nodes),
     TEST(sites_average_first),
     TEST_END};

@@ -214,7 +214,7 @@ static bool served(const struct set *s, const struct round *r, const struct env 
     const struct member_set *ms = &m->sets[s->handle];
     sleet_duration budget = budget_now(&s->budget);
     bool sole = sole_contributor(r), sent = l->gather_pos >= r->own.commits;
-    if ((int)rank == r->self || !round_gathers(r) || !m->alive || m->boot_id != g->boot_id || !r->contributes ||
+    if ((int)rank == r->self || !round_gathers(r) || !m->alive || m->boot_id != g->boot_id || !r->contributes || group_auxiliary(g) ||
         (!sole && time_since(now, r->started) >= budget))
         return true;
     if (!sent)
