@@ -33,7 +33,7 @@ static void check_plans(const struct edge_list *l)
         bool ok = strategy_plan(&strategy_graph, l->digest, l, view, nodes, view[i].node_id, 1, &plan);
         for (uint32_t k = 0; k < plan.group.n; k++)
             taken += plan.edge[k].weight;
-        if (!ok || taken >= 1 || plan.group.n < 2)
+        if (!ok || taken >= 1 || plan.group.n < 2 || plan.beyond)
             abort();
     }
 }

@@ -11,6 +11,18 @@ static const uint64_t counts[] = {ELEMENTS};
 static const char cube[] = "1 2\n2 3\n3 4\n4 1\n5 6\n6 7\n7 8\n8 5\n1 5\n2 6\n3 7\n4 8\n";
 static double mean[ELEMENTS];
 
+static uint64_t said_beyond; /* members that the last warning says no way leads to */
+static unsigned warnings;
+
+static void note(void *arg, log_level level, log_fault fault, const char *event, const log_field *fields, int n)
+{
+    (void)arg, (void)fault, (void)n;
+    if (strcmp(event, "graph-apart") != 0 && strcmp(event, "graph-whole") != 0)
+        return;
+    warnings += level == LOG_WARN;
+    said_beyond = fields[2].u;
+}
+
 static bool parsed(struct edge_list *l, const char *text)
 {
     struct edge_fault f;
@@ -64,7 +76,7 @@ static bool joined(cluster *c)
 
 static cluster *set_up(const struct edge_list *l, uint32_t nodes, sleet_strategy strategy)
 {
-    struct sim_config config = {.nodes = nodes, .seed = test_seed(), .link = CLEAN_LINK, .edges = l, .go_on_isolated = true,
+    struct sim_config config = {.nodes = nodes, .seed = test_seed(), .link = CLEAN_LINK, .edges = l, .go_on_isolated = true, .log = {.emit = note},
                                 .kind = {.payload = SLEET_MODEL, .strategy = strategy}};
     cluster *c = cluster_new(&config, counts, 1);
     for (int round = 0; c && round < 8 && (round == 0 || !joined(c)); round++) {
@@ -155,6 +167,34 @@ static void who_has_died_is_left_out(void)
     edge_list_free(&l);
 }
 
+/* Of a path the second of five dies: the first has nobody left, the others go on, and each says once how many it does not
+ * reach, until it is back. */
+static void who_is_cut_off_is_told(void)
+{
+    struct edge_list l;
+    REQUIRE(parsed(&l, "1 2\n2 3\n3 4\n4 5\n"));
+    cluster *c = set_up(&l, 5, SLEET_GRAPH);
+    REQUIRE(c);
+    warnings = 0;
+    sim_kill(cluster_sim(c), 1);
+    cluster_idle(c, SEC(15));
+    for (int i = 0; i < 4; i++) {
+        cluster_round(c, NULL);
+        cluster_idle(c, SEC(2));
+    }
+    CHECK_EQ(warnings, 4);
+    CHECK(said_beyond == 1 || said_beyond == 3);
+    CHECK(sim_restart(cluster_sim(c), 1));
+    CHECK_EQ(cluster_register(c, 1), 0);
+    for (int i = 0; i < 8; i++) {
+        cluster_round(c, NULL);
+        cluster_idle(c, SEC(2));
+    }
+    CHECK_EQ(said_beyond, 0);
+    cluster_free(c);
+    edge_list_free(&l);
+}
+
 /* A running job goes over to it; one without a list says so. */
 static void a_job_goes_over_to_it(void)
 {
@@ -183,6 +223,7 @@ TEST_SUITE(graph) = {
     TEST(consensus_decays_by_the_gap),
     TEST(loss_leaves_the_mean),
     TEST(who_has_died_is_left_out),
+    TEST(who_is_cut_off_is_told),
     TEST(a_job_goes_over_to_it),
     TEST_END,
 };

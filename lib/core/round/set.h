@@ -211,6 +211,7 @@ struct set {
     uint64_t weight;            /* contributions averaged since the founding */
     struct apart apart;
     uint64_t own_round; /* newest joined */
+    uint32_t beyond;    /* members that the edges of graph lead to no more; as it was said last */
     uint64_t planned_alone; /* the newest round in which the strategy gave this node nobody; 0: none */
     struct layout layout;
     int handle;

@@ -210,6 +210,15 @@ static bool away_too_long(const struct set *s, const struct env *e)
     return s->own_round && job > late_known(s) + e->config->window && waited_for(s, e, job) == job;
 }
 
+/* Members that the edges lead to no more, since others are gone: the two parts do not come together. */
+static void note_beyond(struct set *s, const struct env *e, uint64_t number, uint32_t beyond)
+{
+    if (beyond != s->beyond)
+        LOG(&e->config->log, beyond ? LOG_WARN : LOG_INFO, FAULT_REMOTE, beyond ? "graph-apart" : "graph-whole",
+            F_S("set", s->layout.name), F_U("round", number), F_U("beyond", beyond));
+    s->beyond = beyond;
+}
+
 /* Pin a group and join, or answer at once where there is nobody; docs/protocol.md, "Rounds". */
 void set_retry_start(struct set *s, const struct env *e, sleet_time now)
 {
@@ -256,6 +265,7 @@ void set_retry_start(struct set *s, const struct env *e, sleet_time now)
             answer_alone(s, e, SLEET_JOINING | SLEET_DEADLINE, 0, now);
         return;
     }
+    note_beyond(s, e, number, p.beyond);
     if (p.group.n == 1 && !set_find(s, number)) {
         s->own_round = s->planned_alone = number;
         answer_alone(s, e, 0, number, now);

@@ -31,11 +31,32 @@ static uint32_t neighbours(const struct strategy_view *v, uint32_t i, uint32_t a
     return n;
 }
 
+/* Members that ways lead to, this one included. */
+static uint32_t reached(const struct strategy_view *v)
+{
+    uint16_t stack[VIEW_MEMBERS_MAX] = {(uint16_t)v->self};
+    bool seen[VIEW_MEMBERS_MAX] = {false};
+    uint32_t count = 1, at[EDGES_IN_MAX];
+    seen[v->self] = true;
+    for (uint32_t depth = 1; depth;) {
+        uint32_t n = neighbours(v, stack[--depth], at);
+        for (uint32_t k = 0; k < n; k++) {
+            if (seen[at[k]])
+                continue;
+            seen[at[k]] = true;
+            stack[depth++] = (uint16_t)at[k];
+            count++;
+        }
+    }
+    return count;
+}
+
 static void graph_plan(const struct strategy_view *v, struct plan *out)
 {
     uint32_t mine[EDGES_IN_MAX], theirs[EDGES_IN_MAX];
     uint32_t n = v->edges ? neighbours(v, v->self, mine) : 0;
     out->atomic = true;
+    out->beyond = v->edges ? v->n - reached(v) : 0;
     for (uint32_t k = 0; k < n; k++) {
         uint32_t m = neighbours(v, mine[k], theirs);
         *plan_add(out, v, mine[k]) = (struct edge){1.0 / (1 + (m > n ? m : n)), ALL_SEGMENTS, ALL_SEGMENTS};

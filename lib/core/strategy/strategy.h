@@ -52,6 +52,7 @@ struct plan {
     bool atomic;      /* edges: what one of two neighbours takes, the other takes as well, or neither */
     uint8_t segments; /* edges: 1 to 64 parts of the set, in order */
     uint16_t rank;    /* edges both ways: of the differences of matrices (round/power.h); 0: all goes whole */
+    uint32_t beyond;  /* by edges that are given: members of the view that no way leads to */
     struct group group;                  /* this node is among them */
     struct edge edge[GROUP_MEMBERS_MAX + 1]; /* by rank; the last is nobody's */
 };
