@@ -1,5 +1,6 @@
 /* lab-matrix.c - what all recipes together have to show: a claim a line, green or red on a terminal. */
 #include "lab-reproduce.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,8 +73,15 @@ bool matrix_judge(const char *path, const char *folder, FILE *tables, unsigned *
 int lab_matrix(const char *path, const struct lab_options *o)
 {
     unsigned held = 0, missed = 0;
-    bool ok = matrix_judge(path, o->keep, NULL, &held, &missed);
+    FILE *tables = o->markdown ? fopen(o->markdown, "we") : NULL;
+    if (o->markdown && !tables) {
+        lab_say("cannot write %s: %s", o->markdown, strerror(errno));
+        return LAB_USAGE;
+    }
+    bool ok = matrix_judge(path, o->keep, tables, &held, &missed);
     figures_forget();
+    if (tables)
+        ok = fclose(tables) == 0 && ok;
     if (!ok)
         return LAB_USAGE;
     printf("lab: %u rows hold, %u do not\n", held, missed);

@@ -16,7 +16,7 @@ int lab_reproduce(int count, char **names, const struct lab_options *);
 /* ---- lab-matrix.c ---- */
 
 /* Exit status.  `path`: a file like a recipe, each of whose experiments is a row; NULL: netem/matrix.ini.  Of the
- * options: keep. */
+ * options: keep, markdown. */
 int lab_matrix(const char *path, const struct lab_options *);
 /* As rows of a Markdown table, and its plots, into `tables` (NULL: neither); false when it cannot be read. */
 bool matrix_judge(const char *path, const char *folder, FILE *tables, unsigned *held, unsigned *missed);

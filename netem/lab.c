@@ -28,7 +28,7 @@ static const char usage_text[] =
     "                uml     netem of a User-Mode Linux guest; needs no root\n"
     "                loss    loss and rate by nftables and tbf, no delay; needs root\n"
     "  --json FILE   append one object a scenario\n"
-    "  --markdown F  reproduce: write tables into the file\n"
+    "  --markdown F  reproduce, matrix: write tables into the file\n"
     "  --keep DIR    logs and the trainers' lines into this folder, one a scenario; reproduce, matrix:\n"
     "                what runs printed; those that are there are not run again\n"
     "  --wait S      wait so long for another lab to end (0)\n"
@@ -223,8 +223,8 @@ static int command(const char *name, int count, char **names, const struct lab_o
 {
     static struct list l;
     bool shell = strcmp(name, "shell") == 0, reproduces = strcmp(name, "reproduce") == 0, matrix = strcmp(name, "matrix") == 0;
-    if (!reproduces && o->markdown)
-        return usage("--markdown is for reproduce", "");
+    if (!reproduces && !matrix && o->markdown)
+        return usage("--markdown is for reproduce and matrix", "");
     if ((reproduces || matrix) && (o->json || o->wait_s > 0 || strcmp(o->backend, "auto") != 0))
         return usage("--backend, --json and --wait are for scenarios, of which this plays none: ", name);
     if (strcmp(name, "list") == 0 && count == 0)
