@@ -39,16 +39,17 @@ function pair(value, row, base, unit,    i, d, n, sum, squares)
     half = half95(sum, squares, n)
     return n
 }
-# The difference as text; worsens verdict where it lies below the bar.
-function difference(value, row, base, unit, allowed)
+# The difference as text; worsens verdict where it lies below the bar.  One seed has no interval, and decides nothing.
+function difference(value, row, base, unit, allowed,    n)
 {
-    if (!base || !pair(value, row, base, unit))
+    n = base ? pair(value, row, base, unit) : 0
+    if (!n)
         return ""
-    if (allowed && mean + half < -allowed)
+    if (allowed && n > 1 && mean + half < -allowed)
         verdict = "missed"
     else if (allowed && mean < -allowed && verdict == "met")
         verdict = "undecided"
-    return sprintf("%+.2f ± %.2f", mean, half)
+    return n > 1 ? sprintf("%+.2f ± %.2f", mean, half) : sprintf("%+.2f", mean)
 }
 function score(value, row, unit,    i, n, sum)
 {

@@ -61,6 +61,8 @@ judged_case() {
     table "payload good" "payload bad --average bad" "row one good f32 0 1" "row one bad f32 0.1 1" "bar one f32 0.1 0.3"
     ok "a bar that all miss is missed" run 1 missed
     ok "and named" said missed.out '^- missed: one, f32, 10 %$'
+    ok "one seed misses nothing" run 0 single -s 1
+    ok "and has no interval" said single.out '\| bad \| f32 \| 10 % \| 86.00 % \| -5.00 \|.*\| undecided, 0.3 \|$'
 }
 
 kept_case() {
