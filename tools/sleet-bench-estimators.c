@@ -12,7 +12,8 @@
  *               what it is for, the sum over rounds, has no error but the last residual
  *
  * with V the variance among nodes, M the squared mean.  Bursts do not change any of them, because
- * nodes lose independently of each other. */
+ * nodes lose independently of each other; but in bursts a few rounds may have met some more or less than p: p here
+ * is what they have met. */
 #include "sim/cluster.h"
 #include "sleet-bench.h"
 #include "tensor/layout.h"
@@ -236,7 +237,7 @@ static int run(struct bench *b, const struct cell *cell)
     struct bench_mean mse = {0};
     double met = 0;
     bool ok = trial_open(&t, b, cell) && measure(&t, cell->estimator->warm, &mse, &met);
-    double theory = cell->estimator->formula(cell->nodes, cell->loss, 1, 1);
+    double theory = cell->estimator->formula(cell->nodes, ok ? met : cell->loss, 1, 1);
     enum bench_verdict verdict = bench_judge(b, mse.mean, theory, 0);
     if (ok) {
         const struct bench_value row[] = {
