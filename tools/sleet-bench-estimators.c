@@ -14,6 +14,7 @@
  * with V the variance among nodes, M the squared mean.  Bursts do not change any of them, because
  * nodes lose independently of each other; but in bursts a few rounds may have met some more or less than p: p here
  * is what they have met. */
+#include "round/carry.h"
 #include "sim/cluster.h"
 #include "sleet-bench.h"
 #include "tensor/layout.h"
@@ -51,10 +52,16 @@ static double expected_formula(uint32_t n, double p, double v, double m)
 
 /* What did not get through comes with the next contribution, so each is (1 + G) times its value
  * when it does, P(G = g) = (1 - a) a^g with a = p (n - 1) / n, since a node owns each nth fragment
- * itself.  z: the factor of a value in the sum, less 1. */
+ * itself; the residual's norm is bounded, so G counts as CARRY_MOST at most.  z: the factor of a value in the
+ * sum, less 1. */
 static double carry_formula(uint32_t n, double p, double v, double m)
 {
-    double a = p * (n - 1) / n, once = 1 / (1 - a), twice = (1 + a) / (1 - a) / (1 - a);
+    double a = p * (n - 1) / n, once = 0, twice = 0; /* the means of 1 + G and of its square */
+    for (int g = 0; g < 1000; g++) {
+        double times = 1 + fmin(g, CARRY_MOST), often = (1 - a) * pow(a, g);
+        once += often * times;
+        twice += often * times * times;
+    }
     double own = once - 1, own2 = twice - 2 * once + 1; /* the means of z and of its square */
     double other = (1 - p) * once - 1, other2 = (1 - p) * twice - 2 * (1 - p) * once + 1;
     double squares = own2 + (n - 1) * other2, means = own * own + (n - 1) * other * other;
