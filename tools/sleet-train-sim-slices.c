@@ -24,7 +24,7 @@ static bool is_short(const struct simulation *s)
     for (uint32_t i = 0; i < s->learner.slices.n; i++) {
         uint32_t nodes = 0;
         for (uint32_t k = 0; k < s->alive; k++)
-            nodes += s->node[0].slices.who[i] >> k & 1;
+            nodes += (uint32_t)(s->node[0].slices.who[i] >> k & 1);
         few |= nodes < s->o->slice_members && nodes < s->alive;
     }
     return few;
