@@ -171,7 +171,6 @@ static bool may_report(struct control *k)
 
 void command_say_json(const struct call *a, char *json)
 {
-    a->k->report_time -= time_since(loop_clock(), a->k->reported);
     if (json)
         control_say_text(a->c, "211 ", json);
     else
@@ -292,6 +291,8 @@ void command_run(struct control *k, struct client *c, char *line)
             control_say(c, "403 %s is for the daemon's user and root", name);
         else
             commands[i].run(&a);
+        if (commands[i].kind == REPORT)
+            k->report_time -= time_since(loop_clock(), k->reported);
         return;
     }
     unknown(c);

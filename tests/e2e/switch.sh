@@ -30,14 +30,14 @@ job_case() {
     ok "two daemons that lose 5 %" pair --emulate.loss 0.05 -- --emulate.loss 0.05
     trainer a 1
     trainer b 3
-    ok "their trainers average by rps" until_true 20 past b 10
+    ok "their trainers average by rps" until_true 20 past a 10
     ok "which is no switch" eval 'is a strategy rps && is a strategy_version 0'
     ok "a strategy that nobody knows is refused" refused 1 'unknown strategy' strategy=two-peer
     ok "and a set that is not there" refused 1 'no trainer of this node' other strategy=ring
     ok "and words that are none" refused 2 '^usage: ' strategy
-    ok "a switch" change a strategy=one-peer
+    ok "a switch, at a node that has told nothing yet" change b strategy=one-peer
     carried_out one-peer 1
-    ok "one of the set by its name, elsewhere" change b example strategy=ring
+    ok "one of the set by its name, elsewhere" change a example strategy=ring
     carried_out ring 2
     kill -KILL "${pid[b]}" "${pid[tb]}"
     wait "${pid[b]}" "${pid[tb]}" 2>/dev/null
