@@ -128,7 +128,7 @@ static uint32_t load(const uint64_t *who, uint32_t slices, uint32_t node)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < slices; i++)
-        n += who[i] >> node & 1;
+        n += (uint32_t)(who[i] >> node & 1);
     return n;
 }
 
