@@ -107,7 +107,8 @@ results() {
     while read -r file arguments; do
         echo "$file" | cut -d, -f1-6 | tr '\n,' '  '
         if [ -s "$dir/$file" ]; then
-            sed -E 's/.*"test_[a-z_]*":([-0-9.e+]+),"averaged_[a-z_]*":([-0-9.e+]+).*"coverage":([0-9.]+).*/\1 \2 \3/' "$dir/$file"
+            sed -E 's/.*"test_[a-z_]*":([-0-9.e+]+),"averaged_[a-z_]*":([-0-9.e+]+).*"coverage":([0-9.]+).*/\1 \2 \3/; t
+                s/.*"test_[a-z_]*":([-0-9.e+]+),"averaged_[a-z_]*":([-0-9.e+]+).*/\1 \2 0/' "$dir/$file"
         else
             echo "not run yet"
         fi
