@@ -36,6 +36,29 @@ static inline bool identical(cluster *c)
     return true;
 }
 
+/* Of element k, over the nodes. */
+static inline double mean_at(cluster *c, uint64_t k)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < nodes_of(c); i++)
+        sum += (double)cluster_values(c, i)[k];
+    return sum / nodes_of(c);
+}
+
+/* Variance between the nodes, the mean over the elements. */
+static inline double variance_between(cluster *c)
+{
+    double sum = 0;
+    for (uint64_t k = 0; k < cluster_elements(c); k++) {
+        double mean = mean_at(c, k);
+        for (uint32_t i = 0; i < nodes_of(c); i++) {
+            double off = (double)cluster_values(c, i)[k] - mean;
+            sum += off * off;
+        }
+    }
+    return sum / (double)cluster_elements(c) / nodes_of(c);
+}
+
 static inline bool all_complete(cluster *c)
 {
     for (uint32_t i = 0; i < nodes_of(c); i++) {

@@ -35,39 +35,19 @@ static cluster *set_up(sleet_strategy strategy, uint32_t nodes, double loss)
     return set_up_with(strategy, nodes, loss, test_seed());
 }
 
-static double mean_of(cluster *c, uint64_t k)
-{
-    double sum = 0;
-    for (uint32_t i = 0; i < nodes_of(c); i++)
-        sum += (double)cluster_values(c, i)[k];
-    return sum / nodes_of(c);
-}
-
-/* Variance between the nodes, the mean over the elements. */
-static double spread(cluster *c)
-{
-    double sum = 0;
-    for (uint64_t k = 0; k < counts[0]; k++) {
-        double mean = mean_of(c, k);
-        for (uint32_t i = 0; i < nodes_of(c); i++)
-            sum += pow((double)cluster_values(c, i)[k] - mean, 2);
-    }
-    return sum / (double)counts[0] / nodes_of(c);
-}
-
 /* The largest change of an element's mean. */
 static double moved(cluster *c, const double *mean)
 {
     double most = 0;
     for (uint64_t k = 0; k < counts[0]; k++)
-        most = fmax(most, fabs(mean_of(c, k) - mean[k]));
+        most = fmax(most, fabs(mean_at(c, k) - mean[k]));
     return most;
 }
 
 static void note_means(cluster *c, double *mean)
 {
     for (uint64_t k = 0; k < counts[0]; k++)
-        mean[k] = mean_of(c, k);
+        mean[k] = mean_at(c, k);
 }
 
 static bool rounds(cluster *c, int n)
@@ -91,13 +71,13 @@ static void one_peer_is_exact_after_log2_rounds(void)
     static double mean[20 * 288 + 100];
     cluster *c = set_up(SLEET_ONE_PEER, 8, 0);
     REQUIRE(c);
-    double before = spread(c);
+    double before = variance_between(c);
     note_means(c, mean);
     CHECK(rounds(c, 2));
-    CHECK(spread(c) > 0.05 * before);
+    CHECK(variance_between(c) > 0.05 * before);
     CHECK(cluster_report(c, 3)->report.group_size <= 3); /* itself, one that sends to it, one that it sends to */
     CHECK(rounds(c, 1));
-    CHECK(spread(c) < 1e-12 * before);
+    CHECK(variance_between(c) < 1e-12 * before);
     CHECK(moved(c, mean) < 1e-6);
     CHECK_EQ(coverage(c), 1.0);
     CHECK_EQ(cluster_report(c, 3)->report.expected, 2);
@@ -110,14 +90,14 @@ static void what_is_lost_comes_again(void)
     static double mean[20 * 288 + 100];
     cluster *c = set_up(SLEET_EXPONENTIAL, 6, 0.1);
     REQUIRE(c);
-    double before = spread(c), least = 1;
+    double before = variance_between(c), least = 1;
     note_means(c, mean);
     for (int i = 0; i < 8; i++) {
         CHECK(rounds(c, 1));
         least = fmin(least, coverage(c));
     }
     CHECK(least > 0.9);
-    CHECK(spread(c) < 1e-3 * before);
+    CHECK(variance_between(c) < 1e-3 * before);
     CHECK(moved(c, mean) < 2e-3);
     cluster_free(c);
 }
@@ -130,14 +110,14 @@ static void pairs_keep_the_mean_under_loss(void)
     for (int k = 0; k < 2; k++) {
         cluster *c = set_up(all[k], 7, 0.2);
         REQUIRE(c);
-        double before = spread(c);
+        double before = variance_between(c);
         note_means(c, mean);
         CHECK(rounds(c, 30));
         sim_set_link(cluster_sim(c), SIM_ALL, SIM_ALL, &CLEAN_LINK);
         cluster_idle(c, MS(200)); /* what is in doubt is decided, and goes into the next result */
         CHECK(rounds(c, 2));
         CHECK(moved(c, mean) < 1e-6);
-        CHECK(spread(c) < 0.5 * before);
+        CHECK(variance_between(c) < 0.5 * before);
         cluster_free(c);
     }
 }
@@ -147,7 +127,7 @@ static void a_frozen_neighbour_holds_nobody_up(void)
 {
     cluster *c = set_up(SLEET_PAIRS, 6, 0.05);
     REQUIRE(c);
-    double before = spread(c);
+    double before = variance_between(c);
     CHECK(rounds(c, 2));
     sim_freeze(cluster_sim(c), 2, true);
     for (int i = 0; i < 12; i++)
@@ -156,7 +136,7 @@ static void a_frozen_neighbour_holds_nobody_up(void)
     sim_freeze(cluster_sim(c), 2, false);
     cluster_idle(c, SEC(2));
     CHECK(rounds(c, 25));
-    CHECK(spread(c) < 0.01 * before);
+    CHECK(variance_between(c) < 0.01 * before);
     cluster_free(c);
 }
 
@@ -166,7 +146,7 @@ static void a_joiner_takes_a_neighbours_model(void)
     cluster *c = set_up(SLEET_ONE_PEER, 5, 0.05);
     REQUIRE(c);
     CHECK(rounds(c, 12));
-    double near = spread(c);
+    double near = variance_between(c);
     CHECK(sim_restart(cluster_sim(c), 4));
     CHECK_EQ(cluster_register(c, 4), 0);
     for (uint64_t k = 0; k < counts[0]; k++)
@@ -179,7 +159,7 @@ static void a_joiner_takes_a_neighbours_model(void)
     }
     CHECK(joined);
     CHECK(rounds(c, 10));
-    CHECK(spread(c) < near + 1e-4);
+    CHECK(variance_between(c) < near + 1e-4);
     cluster_free(c);
 }
 

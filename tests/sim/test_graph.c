@@ -29,30 +29,11 @@ static bool parsed(struct edge_list *l, const char *text)
     return edge_list_parse(l, text, strlen(text), &f);
 }
 
-static double mean_of(cluster *c, uint64_t k)
-{
-    double sum = 0;
-    for (uint32_t i = 0; i < nodes_of(c); i++)
-        sum += (double)cluster_values(c, i)[k];
-    return sum / nodes_of(c);
-}
-
-static double spread(cluster *c)
-{
-    double sum = 0;
-    for (uint64_t k = 0; k < ELEMENTS; k++) {
-        double m = mean_of(c, k);
-        for (uint32_t i = 0; i < nodes_of(c); i++)
-            sum += pow((double)cluster_values(c, i)[k] - m, 2);
-    }
-    return sum;
-}
-
 static double moved(cluster *c)
 {
     double most = 0;
     for (uint64_t k = 0; k < ELEMENTS; k++)
-        most = fmax(most, fabs(mean_of(c, k) - mean[k]));
+        most = fmax(most, fabs(mean_at(c, k) - mean[k]));
     return most;
 }
 
@@ -62,8 +43,8 @@ static double draw(cluster *c, uint64_t seed)
     sleet_rng rng = {seed};
     fill_grid(c, &rng);
     for (uint64_t k = 0; k < ELEMENTS; k++)
-        mean[k] = mean_of(c, k);
-    return spread(c);
+        mean[k] = mean_at(c, k);
+    return variance_between(c);
 }
 
 static bool joined(cluster *c)
@@ -104,11 +85,11 @@ static void consensus_decays_by_the_gap(void)
     REQUIRE(c);
     double before = draw(c, test_seed());
     CHECK(rounds(c, 1));
-    CHECK_NEAR(spread(c) / before, 1.0 / 7, 0.02); /* 4 of 7 squares: (3 + 1) / 4 */
+    CHECK_NEAR(variance_between(c) / before, 1.0 / 7, 0.02); /* 4 of 7 squares: (3 + 1) / 4 */
     for (int i = 0; i < 6; i++) {
-        double last = spread(c);
+        double last = variance_between(c);
         CHECK(rounds(c, 1));
-        CHECK_NEAR(spread(c) / last, 0.25, 0.01);
+        CHECK_NEAR(variance_between(c) / last, 0.25, 0.01);
     }
     CHECK(moved(c) < 1e-6);
     CHECK_EQ(cluster_report(c, 0)->report.group_size, 4);
@@ -129,7 +110,7 @@ static void loss_leaves_the_mean(void)
     double before = draw(c, test_seed());
     sim_set_link(cluster_sim(c), SIM_ALL, SIM_ALL, &lossy);
     CHECK(rounds(c, 8));
-    CHECK(spread(c) < 4.0 / 7 * pow(0.25, 8) * 30 * before); /* what one round lacks of a fragment in a hundred weighs */
+    CHECK(variance_between(c) < 4.0 / 7 * pow(0.25, 8) * 30 * before); /* what one round lacks of a fragment in a hundred weighs */
     sim_set_link(cluster_sim(c), SIM_ALL, SIM_ALL, &CLEAN_LINK);
     cluster_idle(c, MS(200)); /* what is in doubt is decided, and goes into the next result */
     CHECK(rounds(c, 2));
