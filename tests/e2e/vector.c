@@ -11,6 +11,7 @@
  * matrices (-), and the values in matrices of 16 x 8, a tensor each.  A node that skips a round keeps its values in it, which is right
  * where it was to meet nobody, and else shows in the consensus.  FROM is a round that all come to: a few more than they need to meet. */
 #include "edges/edges.h"
+#include "mixing.h"
 #include "sleet.h"
 #include "strategy/strategy.h"
 #include <fcntl.h>
@@ -25,7 +26,7 @@
 #define COUNT (32 * 288) /* elements: 32 fragments */
 #define RUNS 4           /* of 8 fragments */
 #define MATRIX 128       /* elements of one, in 16 rows */
-#define NODES_MAX 64
+#define NODES_MAX MIXING_NODES
 #define ROUNDS_MAX 64
 #define AFTER_MAX 500 /* rounds that a node goes on for those that are behind */
 
@@ -162,7 +163,7 @@ static double moments(uint32_t nodes, uint32_t k, double *mean)
 
 /* ---- what the strategy says */
 
-static double w[NODES_MAX][NODES_MAX], x[NODES_MAX][NODES_MAX], y[NODES_MAX][NODES_MAX];
+static mixing_matrix w, product;
 
 /* What node i takes of each in a segment. */
 static void row(const struct plan *p, uint32_t i, uint32_t segment)
@@ -185,29 +186,18 @@ static double squares(const struct set_kind *k, const struct edge_list *edges, u
 {
     static struct group_member view[NODES_MAX];
     static struct plan plan;
-    double sum = 0;
-    memset(x, 0, sizeof x);
-    for (uint32_t i = 0; i < nodes; i++) {
+    mixing_begin(product, nodes);
+    for (uint32_t i = 0; i < nodes; i++)
         view[i] = (struct group_member){.node_id = i + 1, .contributes = 1};
-        x[i][i] = 1;
-    }
     for (uint64_t r = from + 1; r <= from + rounds; r++) {
         for (uint32_t i = 0; i < nodes; i++) {
             strategy_plan(strategy_by_id((int)k->strategy), k->numbers, edges, view, nodes, i + 1, r, &plan);
             row(&plan, i, segment);
         }
-        memset(y, 0, sizeof y);
-        for (uint32_t i = 0; i < nodes; i++)
-            for (uint32_t j = 0; j < nodes; j++)
-                for (uint32_t l = 0; l < nodes; l++)
-                    y[i][j] += w[i][l] * x[l][j];
-        memcpy(x, y, sizeof x);
+        mixing_round(product, w, nodes);
         *segments = plan.segments;
     }
-    for (uint32_t i = 0; i < nodes; i++)
-        for (uint32_t j = 0; j < nodes; j++)
-            sum += pow(x[i][j] - 1.0 / nodes, 2);
-    return sum / (nodes - 1);
+    return mixing_left(product, nodes);
 }
 
 /* Mean over the runs of the values, each of which is in a segment. */

@@ -4,6 +4,7 @@
     X(aead) \
     X(batch) \
     X(budget) \
+    X(cell) \
     X(checkpoint) \
     X(codec) \
     X(cookie) \

@@ -1,4 +1,5 @@
 #include "base/rng.h"
+#include "mixing.h"
 #include "sleet_test.h"
 #include "strategy/strategy.h"
 #include <math.h>
@@ -112,14 +113,14 @@ static bool edge_row(const struct plan *plan, const struct group *view, uint32_t
 /* The matrix of a round and a segment among n nodes of which the first so many contribute: w[i][j] is what i takes
  * of j.  How many segments there are. */
 static uint32_t weights(const struct strategy *s, const uint16_t numbers[2], uint32_t n, uint32_t contribute, uint64_t round,
-                        uint32_t segment, double w[NODES_MAX][NODES_MAX])
+                        uint32_t segment, mixing_matrix w)
 {
     static struct plan plan[NODES_MAX];
     struct group view;
     bool agree = true;
     fill(&view, (uint8_t)n, 7);
     group_seal(&view);
-    memset(w, 0, NODES_MAX * sizeof w[0]);
+    memset(w, 0, sizeof(mixing_matrix));
     for (uint32_t i = 0; i < n; i++)
         view.members[i].contributes = i < contribute;
     for (uint32_t i = 0; i < n; i++)
@@ -131,7 +132,7 @@ static uint32_t weights(const struct strategy *s, const uint16_t numbers[2], uin
     return plan[0].segments;
 }
 
-static bool doubly_stochastic(double w[NODES_MAX][NODES_MAX], uint32_t n)
+static bool doubly_stochastic(mixing_matrix w, uint32_t n)
 {
     bool ok = true;
     for (uint32_t i = 0; i < n; i++) {
@@ -170,7 +171,7 @@ static bool any_edges(struct edge_list *l, uint64_t seed)
 static void all_keep_the_mean(void)
 {
     static const uint16_t numbers[][2] = {{0}, {2, 1}, {3, 2}, {4, 3}, {16, 4}};
-    static double w[NODES_MAX][NODES_MAX];
+    static mixing_matrix w;
     struct edge_list edges;
     REQUIRE(any_edges(&edges, test_seed()));
     given = &edges;
@@ -188,28 +189,16 @@ static void all_keep_the_mean(void)
     edge_list_free(&edges);
 }
 
-/* What is left of the variance among n nodes of random values after so many rounds from `round` on: the
- * squares of (product of the matrices - mean). */
+/* What is left of the variance after so many rounds from `round` on. */
 static double left_after(const struct strategy *s, const uint16_t numbers[2], uint32_t n, uint64_t round, uint32_t rounds)
 {
-    static double w[NODES_MAX][NODES_MAX], x[NODES_MAX][NODES_MAX], y[NODES_MAX][NODES_MAX];
-    double sum = 0;
-    memset(x, 0, sizeof x);
-    for (uint32_t i = 0; i < n; i++)
-        x[i][i] = 1;
+    static mixing_matrix w, product;
+    mixing_begin(product, n);
     for (uint64_t r = round; r < round + rounds; r++) {
         weights(s, numbers, n, n, r, 0, w);
-        memset(y, 0, sizeof y);
-        for (uint32_t i = 0; i < n; i++)
-            for (uint32_t j = 0; j < n; j++)
-                for (uint32_t k = 0; k < n; k++)
-                    y[i][j] += w[i][k] * x[k][j];
-        memcpy(x, y, sizeof x);
+        mixing_round(product, w, n);
     }
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t j = 0; j < n; j++)
-            sum += pow(x[i][j] - 1.0 / n, 2);
-    return sum / (n - 1);
+    return mixing_left(product, n);
 }
 
 struct left {
@@ -302,7 +291,7 @@ static void hierarchies_mix(void)
  * both go by the more. */
 static void graph_goes_by_its_list(void)
 {
-    static double w[NODES_MAX][NODES_MAX];
+    static mixing_matrix w;
     struct edge_list edges;
     struct group view;
     uint32_t degree[2][NODES_MAX] = {{0}};
@@ -367,7 +356,7 @@ static void torus_has_rows(void)
  * if it were not there. */
 static void joiners_only_take(void)
 {
-    static double w[NODES_MAX][NODES_MAX], without[NODES_MAX][NODES_MAX];
+    static mixing_matrix w, without;
     for (int id = 2; strategy_by_id(id); id++) {
         weights(strategy_by_id(id), usual, 9, 7, 5, 0, w);
         weights(strategy_by_id(id), usual, 7, 7, 5, 0, without);
@@ -475,159 +464,7 @@ static void nobody_contributes(void)
     CHECK(owner[0] == 0 && backup[0] == OWNER_NONE && backup[1] == OWNER_NONE);
 }
 
-/* ---- cells ------------------------------------------------------------------ */
-
-#define CROWD 1000
-
-static struct group_member crowd[CROWD];
-
-static void fill_crowd(uint64_t seed)
-{
-    sleet_rng rng = {seed};
-    for (int i = 0; i < CROWD; i++)
-        crowd[i] = (struct group_member){
-            .node_id = rng_next(&rng) | 1, .boot_id = 1, .contributes = 1, .slot = (int16_t)i};
-}
-
-/* The cell of member `i` among the first `n`, by slots. */
-static uint32_t cell_of(uint32_t n, uint32_t i, uint64_t round, struct group_member *cell, uint8_t *bits)
-{
-    memcpy(cell, crowd, n * sizeof *cell);
-    return cell_select(cell, n, crowd[i].node_id, round, bits);
-}
-
-static bool has(const struct group_member *cell, uint32_t n, int16_t slot)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (cell[i].slot == slot)
-            return true;
-    return false;
-}
-
-#define DIMENSIONS 5
-/* As in the paper: a member's key is its last places in groups, a group is all of one key. */
-struct keys {
-    uint32_t n, dimensions, size[DIMENSIONS], place[CROWD][DIMENSIONS];
-};
-
-static bool one_key(const struct keys *k, uint32_t a, uint32_t b, uint32_t along)
-{
-    for (uint32_t d = 0; d < k->dimensions; d++)
-        if (d != along && k->place[a][d] != k->place[b][d])
-            return false;
-    return true;
-}
-
-/* Spread evenly: all places but the first of the round to come. */
-static void first_keys(struct keys *k)
-{
-    for (uint32_t i = 0; i < k->n; i++)
-        for (uint32_t d = k->dimensions, rest = i; d-- > 0; rest /= k->size[d])
-            k->place[i][d] = d ? rest % k->size[d] : 0;
-}
-
-static bool groups_are_keys(struct keys *k, const uint16_t numbers[2], uint64_t round)
-{
-    static struct plan plan;
-    uint32_t along = (uint32_t)(round % k->dimensions), wrong = 0;
-    for (uint32_t i = 0; i < k->n; i++) {
-        wrong += !strategy_plan(&strategy_moshpit, numbers, NULL, crowd, k->n, crowd[i].node_id, round, &plan);
-        wrong += plan.group.n > k->size[along];
-        for (uint32_t j = 0; j < k->n; j++)
-            wrong += one_key(k, i, j, along) != (group_rank(&plan.group, crowd[j].node_id) >= 0);
-        for (uint32_t j = 0; i % 7 == 0 && j < plan.group.n; j++) /* all know it alike */
-            wrong += !one_key(k, i, (uint32_t)plan.group.members[j].slot, along);
-        k->place[i][along] = (uint32_t)group_rank(&plan.group, crowd[i].node_id);
-    }
-    return wrong == 0;
-}
-
-static int by_id(const void *a, const void *b)
-{
-    const struct group_member *x = a, *y = b;
-    return (x->node_id > y->node_id) - (x->node_id < y->node_id);
-}
-
-static void moshpit_groups_are_the_keys_of_the_paper(void)
-{
-    static struct keys all[] = {{15, 2, {4, 4}, {{0}}}, {20, 3, {2, 3, 4}, {{0}}}, {100, 4, {3, 3, 3, 4}, {{0}}},
-                                {CROWD, 5, {4, 4, 4, 4, 4}, {{0}}}};
-    fill_crowd(test_seed());
-    for (size_t c = 0; c < sizeof all / sizeof all[0]; c++) {
-        qsort(crowd, all[c].n, sizeof crowd[0], by_id);
-        for (uint32_t i = 0; i < all[c].n; i++)
-            crowd[i].slot = (int16_t)i;
-        first_keys(&all[c]);
-        for (uint64_t round = 0; round < 2 * all[c].dimensions; round++)
-            CHECK(groups_are_keys(&all[c], usual, 60 + round));
-    }
-}
-
-/* Everybody is in one cell, its members agree on it, and none is too large or tiny. */
-static void cells_part_the_view(void)
-{
-    static const uint32_t sizes[] = {1, 64, 65, 100, 200, CROWD};
-    static struct group_member mine[CROWD], theirs[CROWD];
-    fill_crowd(test_seed());
-    for (uint32_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
-        uint32_t n = sizes[k], least = GROUP_MEMBERS_MAX, most = 0, disagree = 0;
-        for (uint32_t i = 0; i < n; i++) {
-            uint8_t bits, bits_there;
-            uint32_t m = cell_of(n, i, 7, mine, &bits);
-            uint32_t other = (uint32_t)mine[(i * 31) % m].slot;
-            uint32_t m_there = cell_of(n, other, 7, theirs, &bits_there);
-            disagree += m != m_there || bits != bits_there || !has(mine, m, (int16_t)i) ||
-                        memcmp(mine, theirs, m * sizeof mine[0]) != 0;
-            for (uint32_t j = 0; j < n; j++)
-                disagree += cell_same(crowd[i].node_id, crowd[j].node_id, 7, bits) !=
-                            has(mine, m, (int16_t)j);
-            least = m < least ? m : least;
-            most = m > most ? m : most;
-        }
-        CHECK_EQ(disagree, 0);
-        CHECK(most <= GROUP_MEMBERS_MAX);
-        CHECK(n > GROUP_MEMBERS_MAX ? least >= 8 : least == n);
-    }
-}
-
-static void cells_change_with_the_round(void)
-{
-    static struct group_member now[CROWD], next[CROWD];
-    uint32_t again = 0, in_all = 0;
-    fill_crowd(test_seed());
-    for (uint64_t round = 1; round <= 100; round++) {
-        uint8_t bits;
-        uint32_t n = cell_of(CROWD, 5, round, now, &bits);
-        uint32_t m = cell_of(CROWD, 5, round + 1, next, &bits);
-        for (uint32_t i = 0; i < n; i++)
-            again += now[i].slot != 5 && has(next, m, now[i].slot);
-        in_all += n - 1;
-    }
-    CHECK(again * 10 < in_all); /* one in twenty would be chance */
-    CHECK(in_all > 100 * 30);
-}
-
-/* Who does not know of one member differs from the others in that member's cell only. */
-static void a_lost_member_changes_its_cell_only(void)
-{
-    static struct group_member with[CROWD], without[CROWD];
-    for (uint64_t round = 1; round <= 5; round++) {
-        uint32_t changed = 0;
-        fill_crowd(test_seed() + round);
-        for (uint32_t i = 0; i + 1 < CROWD; i++) { /* the last one is lost */
-            uint8_t bits;
-            uint32_t n = cell_of(CROWD, i, round, with, &bits);
-            uint32_t m = cell_of(CROWD - 1, i, round, without, &bits);
-            changed += n != m || memcmp(with, without, n * sizeof with[0]) != 0;
-        }
-        CHECK(changed > 0 && changed <= GROUP_MEMBERS_MAX);
-    }
-}
-
 TEST_SUITE(strategy) = {
-    TEST(cells_part_the_view),
-    TEST(cells_change_with_the_round),
-    TEST(a_lost_member_changes_its_cell_only),
     TEST(seal_sorts_and_hashes),
     TEST(all_are_in_the_table),
     TEST(rps_takes_the_view),
@@ -635,7 +472,6 @@ TEST_SUITE(strategy) = {
     TEST(one_peer_is_exact_of_powers_of_two),
     TEST(exponential_mixes),
     TEST(moshpit_mixes),
-    TEST(moshpit_groups_are_the_keys_of_the_paper),
     TEST(crossover_mixes),
     TEST(crossover_is_even),
     TEST(random_groups_mix),
