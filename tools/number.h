@@ -20,6 +20,15 @@ static inline bool number_whole(const char *text, uint64_t least, uint64_t most,
     return true;
 }
 
+static inline bool number_whole32(const char *text, uint32_t least, uint32_t most, uint32_t *out)
+{
+    uint64_t v;
+    if (!number_whole(text, least, most, &v))
+        return false;
+    *out = (uint32_t)v;
+    return true;
+}
+
 static inline bool number_real(const char *text, double least, double most, double *out)
 {
     char *end;

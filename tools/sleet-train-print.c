@@ -61,16 +61,6 @@ void train_print_settings(const struct train_print *p, const struct train_option
 {
     FILE *to = p->json ? stderr : stdout;
     const struct optimizer *q = &o->optimizer;
-    static const char *const names[] = {
-#define AVERAGE_X(name, value, text) [value] = text,
-        AVERAGE_MAP(AVERAGE_X)
-#undef AVERAGE_X
-    };
-    static const char *const feedback[] = {
-#define EF_X(name, value, text) [value] = text,
-        EF_MAP(EF_X)
-#undef EF_X
-    };
     char strategy[STRATEGY_WORD];
     fprintf(to,
             "sleet-train: %s (%zu parameters), batch %u, %s, lr %g %s%s, ", l->title,
@@ -87,7 +77,7 @@ void train_print_settings(const struct train_print *p, const struct train_option
     fprintf(to,
             "weight decay %g, %llu steps, %llu an epoch, %u shards %s, seed %llu, averaging %s",
             q->weight_decay, (unsigned long long)p->steps, (unsigned long long)p->steps_per_epoch,
-            nodes, o->shards_text, (unsigned long long)o->seed, names[o->average]);
+            nodes, o->shards_text, (unsigned long long)o->seed, average_text(o->average));
     if (o->average == AVERAGE_OUTER)
         fprintf(to, " of %s, rate %g, momentum %g,", o->outer.kind->name, o->outer.rate, o->outer.momentum);
     if (o->trigger.kind == &trigger_selsync)
@@ -109,7 +99,7 @@ void train_print_settings(const struct train_print *p, const struct train_option
     if (o->twice > 0)
         fprintf(to, ", %g of it twice", o->twice);
     if (o->ef)
-        fprintf(to, ", error feedback %s", feedback[o->ef]);
+        fprintf(to, ", error feedback %s", ef_text(o->ef));
     if (o->batches.on)
         fprintf(to, ", %u samples of a step of all by step times", o->batches.control.global);
     if (o->partition)

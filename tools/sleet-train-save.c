@@ -28,18 +28,8 @@ static void line(struct lines *t, const char *format, ...)
 /* What is averaged, and what decides what is left over of it. */
 static void averaging(const struct train_options *o, struct lines *t)
 {
-    static const char *const average[] = {
-#define AVERAGE_X(name, value, text) [value] = text,
-        AVERAGE_MAP(AVERAGE_X)
-#undef AVERAGE_X
-    };
-    static const char *const feedback[] = {
-#define EF_X(name, value, text) [value] = text,
-        EF_MAP(EF_X)
-#undef EF_X
-    };
     const struct batch_control *c = &o->batches.control;
-    line(t, "average = %s\n", average[o->average]);
+    line(t, "average = %s\n", average_text(o->average));
     if (o->kind.estimator)
         line(t, "estimator = %s\n", o->forget ? "nodes" : estimator_text((int)o->kind.estimator));
     if (o->twice > 0)
@@ -47,7 +37,7 @@ static void averaging(const struct train_options *o, struct lines *t)
     if (o->average && o->codec)
         line(t, "codec = %s, keep %.9g%s\n", codec_text((int)o->codec), o->keep, o->keep_auto ? " at least" : "");
     if (o->ef)
-        line(t, "ef = %s, alpha %.9g, average %u\n", feedback[o->ef], o->ef_alpha, o->ef_average);
+        line(t, "ef = %s, alpha %.9g, average %u\n", ef_text(o->ef), o->ef_alpha, o->ef_average);
     if (o->batches.on)
         line(t, "batch-control = every %u, deadband %.9g, on-resize %u\n", o->batches.every, c->deadband,
              (unsigned)c->on_resize);

@@ -31,6 +31,8 @@ enum average {
 #undef AVERAGE_X
 };
 
+const char *average_text(enum average);
+
 /* Each owner steps with its share and hands it out. */
 static inline bool average_owned(enum average a)
 {
@@ -51,6 +53,8 @@ enum ef {
     EF_MAP(EF_X)
 #undef EF_X
 };
+
+const char *ef_text(enum ef);
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
