@@ -258,6 +258,7 @@ static const struct {
 
 bool command_waits(struct control *k, const char *line)
 {
+    line += strspn(line, " ");
     size_t n = strcspn(line, " \r\n");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (commands[i].kind == REPORT && strlen(commands[i].name) == n &&

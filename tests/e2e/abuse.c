@@ -262,7 +262,7 @@ static int do_flood(int ms)
         if (poll(&p, 1, (int)left) <= 0)
             continue;
         if (p.revents & POLLOUT)
-            send(fd, "status\nstatus\nstatus\nstatus\n", 28, MSG_DONTWAIT | MSG_NOSIGNAL);
+            send(fd, " status\nstatus\n  status\nstatus\n", 31, MSG_DONTWAIT | MSG_NOSIGNAL);
         ssize_t n = p.revents & POLLIN ? recv(fd, data, sizeof data, MSG_DONTWAIT) : 1;
         if (n == 0 || (n < 0 && errno != EAGAIN))
             break;
