@@ -56,13 +56,22 @@ void set_retire(struct set *s, const struct env *e, uint32_t slot)
     s->ring[slot] = NULL;
 }
 
+/* Where a strategy parts the view others may be far ahead, but for those that this node is to meet: its window is that
+ * of its own next round. */
+static uint64_t window_end(const struct set *s, const struct env *e)
+{
+    bool own = s->established && s->own_round && set_parts(s, s->own_round + 1);
+    uint64_t job = set_job_round(s, e);
+    return own && s->own_round + 1 < job ? s->own_round + 1 : job;
+}
+
 /* Commits of past rounds serve those who still miss some, the newest first within
  * keep_bytes; by default twice what a round has of own and of others' commits, and 16 MiB where that is more. */
-static void bound_kept(struct set *s, const struct env *e, uint64_t job)
+static void bound_kept(struct set *s, const struct env *e)
 {
-    uint64_t kept = 0;
-    for (uint64_t back = 1; back < ROUNDS_RING && back < job; back++) {
-        struct round *r = set_find(s, job - back);
+    uint64_t kept = 0, end = window_end(s, e);
+    for (uint64_t back = 1; back < ROUNDS_RING && back < end; back++) {
+        struct round *r = set_find(s, end - back);
         if (!r || r == s->open)
             continue;
         uint64_t own = (uint64_t)r->lane[r->self].share * s->layout.coded;
@@ -101,20 +110,11 @@ struct round *set_pin(struct set *s, const struct env *e, uint64_t number, sleet
     if ((*slot && ((*slot)->number > number || *slot == s->open)) || !set_group(s, e, number, &p))
         return NULL;
     set_retire(s, e, number % ROUNDS_RING);
-    bound_kept(s, e, set_job_round(s, e));
+    bound_kept(s, e);
     *slot = round_new(&s->layout, &p, group_rank(&p.group, e->members[0].node_id), number, now);
     if (*slot)
         (*slot)->lineage = lineage;
     return *slot;
-}
-
-/* Where a strategy parts the view others may be far ahead, but for those that this node is to meet: its window is that
- * of its own next round. */
-static uint64_t window_end(const struct set *s, const struct env *e)
-{
-    bool own = s->established && s->own_round && set_parts(s, s->own_round + 1);
-    uint64_t job = set_job_round(s, e);
-    return own && s->own_round + 1 < job ? s->own_round + 1 : job;
 }
 
 /* The same for a round that a datagram names; NULL outside the window. */
