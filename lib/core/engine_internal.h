@@ -68,7 +68,7 @@ struct lesson {
     uint32_t set, refused;  /* hashes; refused: why was said */
     uint16_t n, have;       /* tensors */
     engine_tensor *tensors; /* NULL: of none */
-    sleet_time at;
+    sleet_time at;          /* when it was last told further */
 };
 
 struct engine {

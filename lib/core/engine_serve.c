@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GIVEN_UP SEC(3) /* since the newest frame of a set that is not told to its end */
+#define GIVEN_UP SEC(3) /* since a set was told further, in favour of another one */
 
 void serve_fini(engine *e)
 {
@@ -67,7 +67,7 @@ static void begin(engine *e, const struct wire_schema *w)
 void serve_recv(engine *e, const struct wire_schema *w, struct wire_schema_ack *a)
 {
     struct lesson *l = &e->lesson;
-    if (l->tensors && time_since(e->now, l->at) > GIVEN_UP)
+    if (l->tensors && l->set != w->set && time_since(e->now, l->at) > GIVEN_UP)
         serve_fini(e);
     if (!l->tensors && w->first == 0 && (l->tensors = calloc(w->tensors, sizeof *l->tensors))) {
         l->set = w->set;
@@ -75,14 +75,15 @@ void serve_recv(engine *e, const struct wire_schema *w, struct wire_schema_ack *
     }
     if (!l->tensors || l->set != w->set || l->n != w->tensors)
         return; /* one after the other: it is told again */
-    for (uint32_t i = 0; w->first == l->have && i < w->n; i++) {
+    bool further = w->first == l->have; /* else it is what was told before */
+    for (uint32_t i = 0; further && i < w->n; i++) {
         engine_tensor *t = &l->tensors[l->have + i];
         *t = (engine_tensor){.dtype = (sleet_dtype)w->entries[i].dtype, .codec = (sleet_codec)w->entries[i].codec,
                              .count = w->entries[i].count, .rows = w->entries[i].rows};
         memcpy(t->name, w->entries[i].name, sizeof t->name);
     }
-    l->have = (uint16_t)(l->have + (w->first == l->have ? w->n : 0));
-    l->at = e->now;
+    l->have = (uint16_t)(l->have + (further ? w->n : 0));
+    l->at = further ? e->now : l->at;
     a->verdict = VERDICT_MATCH;
     a->next = l->have;
     memcpy(a->kind, w->kind, sizeof a->kind);

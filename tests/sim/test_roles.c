@@ -1,6 +1,5 @@
 /* Nodes that are not alike: what they declare that they can send, what they are, where they stand. */
-#include "helpers.h"
-#include "wire/wire.h"
+#include "forge.h"
 
 #define NODES 4
 #define SLOW 3
@@ -314,6 +313,39 @@ static void auxiliaries_of_gradients_and_of_neighbours(void)
     }
 }
 
+/* What one node tells the helper of is a set that it never tells to its end; nothing of the others comes before. */
+static void mislead(sim *s, const struct sim_datagram *d, void *arg)
+{
+    static struct opened o;
+    bool *begun = arg, tells = d->to == HELPER && forge_open(d, &o) && o.head.type == WIRE_SCHEMA;
+    struct sim_datagram other = *d;
+    if (tells && d->from == 1) {
+        o.body[0] ^= 1; /* its hash */
+        forge_seal(&other, &o);
+        *begun = true;
+    }
+    if (!tells || *begun)
+        sim_relay(s, &other, 0);
+}
+
+static void a_set_told_in_part_keeps_out_no_other(void)
+{
+    struct sim_node each[NODES + 1] = {{.declared.role = ROLE_AUXILIARY}};
+    struct sim_config config = {.nodes = NODES + 1, .seed = test_seed(), .link = CLEAN_LINK, .each = each};
+    uint64_t counts[TENSORS];
+    bool begun = false;
+    engine_set s;
+    for (int t = 0; t < TENSORS; t++)
+        counts[t] = 100;
+    cluster *c = cluster_new(&config, counts, TENSORS);
+    REQUIRE(c);
+    sim_on_datagram(cluster_sim(c), mislead, &begun);
+    cluster_idle(c, SEC(10));
+    CHECK(begun);
+    CHECK(engine_get_set(sim_engine(cluster_sim(c), HELPER), 0, &s, sim_now(cluster_sim(c))));
+    cluster_free(c);
+}
+
 /* A set of one run, which mostly another owns: nobody waits for the auxiliary to take a result. */
 static void an_auxiliary_that_owns_nothing_holds_nobody_up(void)
 {
@@ -401,6 +433,7 @@ TEST_SUITE(roles) = {
     TEST(clients_found_no_job),
     TEST(auxiliaries_reduce_for_others),
     TEST(auxiliaries_of_gradients_and_of_neighbours),
+    TEST(a_set_told_in_part_keeps_out_no_other),
     TEST(an_auxiliary_that_owns_nothing_holds_nobody_up),
     TEST(an_auxiliary_takes_work_off_slow_nodes),
     TEST(sites_average_first),
