@@ -8,9 +8,9 @@
 #include "sleet.h"
 #include <stdbool.h>
 
-/* Zero means the default of docs/architecture.md for every duration and number. */
 struct edge_list;
 
+/* Zero means the default of docs/architecture.md for every duration and number. */
 typedef struct engine_config {
     uint64_t node_id; /* not 0, unique in the job; the lowest founds a new job's model */
     uint64_t boot_id; /* not 0, new at each start */
