@@ -260,7 +260,8 @@ SLEET_API int sleet_set_rows(sleet_set *set, uint32_t index, uint32_t rows);
  * process is the node's one contributor to the set.
  * A schema that differs from another node's is known a round trip later:
  * sleet_wait_nodes() and sleet_start() report it.
- * Errors: EBUSY (the detail names the other process), ELIMIT, ENOMEM, ESTATE,
+ * Errors: EBUSY (the detail names the other process), EINVAL (strategy graph: the daemon has
+ * no list of edges, or another one), EPERM (the daemon is an auxiliary), ELIMIT, ENOMEM, ESTATE,
  * EDAEMON, ESTALLED. */
 SLEET_API int sleet_set_register(sleet_set *set);
 
