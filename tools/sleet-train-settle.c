@@ -165,8 +165,8 @@ static const char *refuse_kill(const struct train_options *o)
 {
     if ((o->kill > 0 || o->blocking) && (o->sim < 2 || o->average != AVERAGE_MODEL || o->straggle > 0 || o->partition || o->lie != 1))
         return "--kill and --blocking are for --sim 2 or more in lock step with --average model, without --straggle, --partition and --lie";
-    if ((o->kill > 0 || o->blocking) && (o->batches.on || o->checkpoint))
-        return "--kill and --blocking do without --batch-control and --checkpoint";
+    if ((o->kill > 0 || o->blocking) && (o->batches.on || o->checkpoint || o->dies))
+        return "--kill and --blocking do without --batch-control, --checkpoint and --dies";
     if (o->kill > 0 && (o->down >= o->kill || !(o->step_time > 0)))
         return "--kill needs --step-time, which lets time pass, and a node that is back before the next one dies";
     if (o->blocking && (o->quorum || (o->kind.strategy && o->kind.strategy != SLEET_RPS)))

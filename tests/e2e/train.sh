@@ -406,6 +406,8 @@ refuse_case() {
     idle "--kill and --blocking are for --sim" --kill 5 --step-time 1
     idle "--kill needs --step-time" --sim 2 --kill 5
     idle "is back before the next" --sim 2 --kill 5,6 --step-time 1
+    idle "--kill and --blocking do without .* --dies" --sim 4 --kill 5 --step-time 1 --dies 5
+    idle "--kill and --blocking do without .* --dies" --sim 4 --blocking --step-time 1 --dies 5
     idle "--blocking is all-reduce over all" --sim 4 --blocking --strategy ring
 }
 
