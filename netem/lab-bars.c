@@ -33,7 +33,8 @@ static void judge_own(const struct recipe_experiment *e, const char *folder, on_
     }
 }
 
-/* "RECIPE" or "RECIPE: EXPERIMENT": false after saying what there is not. */
+/* "RECIPE" or "RECIPE: EXPERIMENT": false after saying what there is not.  One without a bar would hold whatever is
+ * measured. */
 static bool judge_other(const char *name, const char *folder, on_bar *told, void *arg)
 {
     static struct recipe other;
@@ -47,10 +48,10 @@ static bool judge_other(const char *name, const char *folder, on_bar *told, void
     for (unsigned i = 0; i < other.experiments; i++)
         if (!wanted || strcmp(other.experiment[i].name, wanted) == 0) {
             judge_own(&other.experiment[i], folder, told, arg);
-            found++;
+            found += other.experiment[i].bars;
         }
     if (!found)
-        lab_say("%s has no experiment %s", other.path, wanted ? wanted : "at all");
+        lab_say("%s has no experiment %s with bars of its own", other.path, wanted ? wanted : "at all");
     return found;
 }
 

@@ -51,6 +51,9 @@ faults_case() {
         'script -qec "$lab matrix $work/rows.ini" /dev/null </dev/null | grep -q "^.\[32mpass  right .*.\[0m"'
     sed -i 's/: one/: two/' "$work/rows.ini"
     ok "faults: an experiment that is not there" says 2 "good.ini has no experiment two" matrix "$work/rows.ini"
+    sed -i 's/: two/: one/' "$work/rows.ini"
+    sed -i 's/^bar = .*/plot = consensus_/' "$work/good.ini"
+    ok "faults: one that is drawn only holds no row" says 2 "good.ini has no experiment .* with bars" matrix "$work/rows.ini"
     ok "faults: unknown recipe" says 2 "there is no recipe none" reproduce none
     ok "faults: list names the scenarios" says 0 "^freeze-one " list
 }
