@@ -39,7 +39,7 @@ function pair(value, row, base, unit,    i, d, n, sum, squares)
     half = half95(sum, squares, n)
     return n
 }
-# The difference as text; worsens verdict where it lies below the bar.  One seed has no interval, and decides nothing.
+# The difference as text; worsens verdict where it lies below the bar.  One seed has no interval, and misses nothing.
 function difference(value, row, base, unit, allowed,    n)
 {
     n = base ? pair(value, row, base, unit) : 0
