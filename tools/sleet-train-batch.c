@@ -123,7 +123,8 @@ void batch_load(struct train_batch *b, const double in[BATCH_NUMBERS])
 {
     if (!b->options->on)
         return;
-    b->now = (uint32_t)in[0];
+    const struct batch_control *c = &b->options->control; /* its bounds may be others now, and buffers are for them */
+    b->now = (uint32_t)fmin(fmax(in[0], c->least), c->most);
     b->rate = in[1];
     b->busy_s = in[2];
     b->steps = (uint64_t)in[3];

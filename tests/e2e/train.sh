@@ -277,6 +277,7 @@ stops_case() {
         ok "$what: and the same score" [ "$(figure whole averaged_accuracy)" = "$(figure half averaged_accuracy)" ]
     done
     left_out stops
+    bounded_batch stops
     within_a_phase "stops: between outer steps"
     within_a_phase "stops: with slices of a node that never came" --shard 0/2 --min-nodes 1 --slices 4 --slice-members 1 \
         --optimizer adamw --lr 0.003
@@ -309,6 +310,22 @@ left_out() {
     ok "$what: both have a say in the next six rounds: b has left out something else" eval \
         '[ "$(rest b.ckpt | cksum)" != "$(rest before | cksum)" ] && [ "$(rest b.ckpt | tr -d "\0" | wc -c)" -gt 1000 ]'
     stop a b
+}
+
+# A checkpoint's batch is bounded by what this run has room for.
+bounded_batch() {
+    local what="$1: a batch of other bounds"
+    run() {
+        keep job "$ctl" run -n 2 -- "$build/sleet-train" --json --data "$data" --limit 3000 --hidden 8 --steps 200 --batch-control \
+            --global-batch 96 --batch-every 10 --slow 1,20 --checkpoint "$work/{i}.ckpt" --stop-at 40 "$@"
+        ended job 60
+    }
+    rm -f "$work"/*.ckpt
+    ok "$what: two nodes of unlike speed" run --min-nodes 2
+    ok "$what: the fast one has more than 49 of 96" \
+        at_least "$(sed -n 's/^\[0\].*"stopped".*"batch":\([0-9]*\).*/\1/p' "$work/job.out")" 50
+    ok "$what: again, with less room" run --min-nodes 1 --state-wait 0 --resume --batch-max 49
+    ok "$what: it has what there is room for" said job.out '^\[0\].*"stopped".*"batch":49,'
 }
 
 # state NAME: a sum of all parts of a checkpoint but the first, which has times in it, and of nothing else.
