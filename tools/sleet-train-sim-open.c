@@ -94,12 +94,13 @@ int sim_open(struct simulation *s, const struct dataset *data)
     size_t of_model = s->learner.params + s->learner.statistics;
     s->mean = malloc(of_model * sizeof(float));
     s->mixed = malloc(of_model * sizeof(float));
+    s->tested = malloc(of_model * sizeof(float));
     struct sim_config config = sim_network(o);
     for (uint32_t i = 0; i < s->learner.tensors; i++)
         config.state_tensors += s->learner.tensor[i].state;
     config.rows = rows;
     s->cluster = cluster_new(&config, counts, s->learner.tensors);
-    if (!s->mean || !s->mixed || !s->cluster || !data_split(data, o->shards, o->sim, o->seed, &s->split) || !open_beside(s) ||
+    if (!s->mean || !s->mixed || !s->tested || !s->cluster || !data_split(data, o->shards, o->sim, o->seed, &s->split) || !open_beside(s) ||
         !sim_watch_open(s))
         return train_fail(&s->print, "out of memory");
     for (uint32_t i = 0; i < o->sim; i++)

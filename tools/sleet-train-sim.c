@@ -380,6 +380,7 @@ int train_sim(const struct train_options *o, const struct dataset *data)
         node_close(&s->node[i]);
     free(s->mean);
     free(s->mixed);
+    free(s->tested);
     free(s);
     return status;
 }

@@ -30,6 +30,9 @@ struct simulation {
     cluster *tables;    /* --batch-control, --slices */
     float *mean;                    /* the averaged model with its statistics */
     float *mixed;                   /* a node's with the mean statistics */
+    float *tested;                  /* the model last tested, if any was, and its score: equal models need one test */
+    bool some_tested;
+    double tested_score;
     struct pace pace;               /* --straggle: without lock step */
     struct kills kills;             /* --kill */
     struct train_done done;

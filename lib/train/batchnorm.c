@@ -45,6 +45,14 @@ static void measure(uint32_t width, const float *x, size_t n, float *mean, float
         variance[k] /= (float)n;
 }
 
+/* LAYER_RUN columns of a row. */
+static void normalise(const float *x, const float *mean, const float *scale, const float *gain, const float *bias,
+                      float *restrict y)
+{
+    for (uint32_t k = 0; k < LAYER_RUN; k++)
+        y[k] = (x[k] - mean[k]) * scale[k] * gain[k] + bias[k];
+}
+
 void batchnorm_forward(const struct batchnorm *b, const float *params, const float *x, size_t n,
                        bool train, float *batch, float *y)
 {
@@ -59,8 +67,8 @@ void batchnorm_forward(const struct batchnorm *b, const float *params, const flo
     for (uint32_t k = 0; k < b->width; k++)
         scale[k] = 1 / sqrtf(variance[k] + EPSILON);
     for (size_t i = 0; i < n * b->width; i += b->width)
-        for (uint32_t k = 0; k < b->width; k++)
-            y[i + k] = (x[i + k] - mean[k]) * scale[k] * gain[k] + bias[k];
+        for (uint32_t k = 0; k < b->width; k += LAYER_RUN)
+            normalise(x + i + k, mean + k, scale + k, gain + k, bias + k, y + i + k);
 }
 
 void batchnorm_track(const struct batchnorm *b, const float *batch, size_t n, float *params)

@@ -1,4 +1,5 @@
 #include "train/conv.h"
+#include "train/layer.h"
 #include <cblas.h>
 #include <math.h>
 #include <string.h>
@@ -43,18 +44,26 @@ void conv_init(const struct conv *c, float *params, sleet_rng *rng)
         memset(params + c->bias, 0, c->out * sizeof *params);
 }
 
-/* One row a pixel: the values under the kernel around it, 0 outside the image. */
+/* One row a pixel: the values under the kernel around it, 0 outside the image.  A row of the kernel lies
+ * together in the image. */
 static void unfold(const struct conv *c, const float *x, float *columns)
 {
-    size_t bytes = c->in * sizeof(float);
+    size_t in = c->in, line = CONV_KERNEL * in;
     for (uint32_t r = 0; r < c->rows; r++)
         for (uint32_t s = 0; s < c->columns; s++)
-            for (uint32_t k = 0; k < CONV_KERNEL * CONV_KERNEL; k++, columns += c->in) {
-                uint32_t y = r + k / CONV_KERNEL - 1, z = s + k % CONV_KERNEL - 1; /* 0 - 1 wraps: outside */
-                if (y < c->rows && z < c->columns)
-                    memcpy(columns, x + ((size_t)y * c->columns + z) * c->in, bytes);
-                else
-                    memset(columns, 0, bytes);
+            for (uint32_t k = 0; k < CONV_KERNEL; k++, columns += line) {
+                uint32_t y = r + k - 1; /* 0 - 1 wraps: outside */
+                size_t left = s == 0 ? in : 0, right = s + 1 == c->columns ? in : 0; /* of the row: outside */
+                if (y >= c->rows) {
+                    memset(columns, 0, line * sizeof *columns);
+                    continue;
+                }
+                const float *from = x + ((size_t)y * c->columns + s) * in;
+                for (size_t i = 0; i < left; i++)
+                    columns[i] = 0;
+                memcpy(columns + left, from + left - in, (line - left - right) * sizeof *columns);
+                for (size_t i = line - right; i < line; i++)
+                    columns[i] = 0;
             }
 }
 
@@ -103,20 +112,38 @@ void conv_backward(const struct conv *c, const float *params, const float *x, co
 
 /* ---- pool ---------------------------------------------------------------------------- */
 
+/* The greater of what is at `place` and the best so far; a NaN stays one. */
+static void pool_keep(const float *y, uint32_t place, float *restrict best, uint32_t *restrict from)
+{
+    for (uint32_t o = 0; o < LAYER_RUN; o++) {
+        float other = y[place + o], was = best[o];
+        uint32_t there = from[o];
+        int more = !(other <= was) & (was == was);
+        best[o] = more ? other : was;
+        from[o] = more ? place + o : there;
+    }
+}
+
+/* Of LAYER_RUN channels the maximum of four places. */
+static void pool_channels(const float *y, const uint32_t place[4], float *restrict pooled, uint32_t *restrict from)
+{
+    for (uint32_t o = 0; o < LAYER_RUN; o++) {
+        pooled[o] = y[place[0] + o];
+        from[o] = place[0] + o;
+    }
+    for (int k = 1; k < 4; k++)
+        pool_keep(y, place[k], pooled, from);
+    for (uint32_t o = 0; o < LAYER_RUN; o++)
+        pooled[o] = pooled[o] < 0 ? 0 : pooled[o];
+}
+
 void pool_forward(const struct conv *c, const float *y, float *pooled, uint32_t *from)
 {
     for (uint32_t r = 0; r + CONV_POOL <= c->rows; r += CONV_POOL)
         for (uint32_t s = 0; s + CONV_POOL <= c->columns; s += CONV_POOL)
-            for (uint32_t o = 0; o < c->out; o++, pooled++, from++) {
-                uint32_t first = (r * c->columns + s) * c->out + o;
-                uint32_t below = first + c->columns * c->out;
-                const uint32_t others[] = {first + c->out, below, below + c->out};
-                *from = first;
-                for (int k = 0; k < 3; k++)
-                    if (y[others[k]] > y[*from] || isnan(y[others[k]]))
-                        *from = others[k];
-                float best = y[*from];
-                *pooled = best < 0 ? 0 : best; /* a NaN stays one */
+            for (uint32_t o = 0; o < c->out; o += LAYER_RUN, pooled += LAYER_RUN, from += LAYER_RUN) {
+                uint32_t first = (r * c->columns + s) * c->out + o, below = first + c->columns * c->out;
+                pool_channels(y, (const uint32_t[]){first, first + c->out, below, below + c->out}, pooled, from);
             }
 }
 

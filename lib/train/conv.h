@@ -14,7 +14,7 @@
 #define CONV_POOL 2
 
 struct conv {
-    uint32_t rows, columns, in, out; /* pixels; channels */
+    uint32_t rows, columns, in, out; /* pixels; channels, `out` a multiple of LAYER_RUN */
     size_t weight, bias;             /* where they start */
     bool biased;
 };

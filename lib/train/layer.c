@@ -88,15 +88,11 @@ void dense_backward_of(const struct dense *d, const struct dense_units *u, const
     rest_backward(d, params, n, delta, gradient, x_delta);
 }
 
-/* The inner loops are of fixed length: compiled without branches, half of which would be guessed
- * wrong. */
-#define RUN 8
-
 void relu(float *x, size_t count)
 {
     size_t i = 0;
-    for (; i + RUN <= count; i += RUN)
-        for (size_t k = i; k < i + RUN; k++)
+    for (; i + LAYER_RUN <= count; i += LAYER_RUN)
+        for (size_t k = i; k < i + LAYER_RUN; k++)
             x[k] = x[k] < 0 ? 0 : x[k];
     for (; i < count; i++)
         x[i] = x[i] < 0 ? 0 : x[i];
@@ -105,8 +101,8 @@ void relu(float *x, size_t count)
 void relu_backward(const float *y, float *restrict delta, size_t count)
 {
     size_t i = 0;
-    for (; i + RUN <= count; i += RUN)
-        for (size_t k = i; k < i + RUN; k++)
+    for (; i + LAYER_RUN <= count; i += LAYER_RUN)
+        for (size_t k = i; k < i + LAYER_RUN; k++)
             delta[k] = y[k] <= 0 ? 0 : delta[k];
     for (; i < count; i++)
         delta[i] = y[i] <= 0 ? 0 : delta[i];

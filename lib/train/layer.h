@@ -11,6 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Inner loops of this fixed length are compiled without branches, half of which would be guessed wrong. */
+#define LAYER_RUN 8
+
 /* y = x W + b: W in x out row-major, then b. */
 struct dense {
     uint32_t in, out;
@@ -61,7 +64,7 @@ void norm_backward(const struct norm *, const float *params, const float *x, uin
  * `n` rows, then times a gain and plus a bias.  Where nothing is learnt, the running mean and variance
  * stand in for the batch's: statistics, which no gradient moves. */
 struct batchnorm {
-    uint32_t width;
+    uint32_t width; /* a multiple of LAYER_RUN */
     size_t gain, bias, mean, variance;
 };
 

@@ -102,8 +102,8 @@ static double processor_time(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Loss at the `n` rows of outputs `z`; their gradient goes to m->delta. */
-static double softmax(model *m, const float *z, const uint8_t *label, uint32_t n, uint32_t *correct)
+/* Loss at the `n` rows of outputs `z`; their gradient, if wanted, goes to m->delta. */
+static double softmax(model *m, const float *z, const uint8_t *label, uint32_t n, bool gradient, uint32_t *correct)
 {
     uint32_t classes = m->classes, hits = 0;
     float *d = m->delta;
@@ -117,7 +117,7 @@ static double softmax(model *m, const float *z, const uint8_t *label, uint32_t n
             sum += exp((double)z[c] - (double)z[best]);
         loss += log(sum) + (double)z[best] - (double)z[label[i]];
         hits += best == label[i];
-        for (uint32_t c = 0; c < classes; c++) {
+        for (uint32_t c = 0; gradient && c < classes; c++) {
             double p = exp((double)z[c] - (double)z[best]) / sum;
             d[c] = (float)((p - (c == label[i])) / n);
         }
@@ -131,7 +131,7 @@ double model_loss(model *m, const float *params, const float *x, const uint8_t *
                   float *gradient, uint32_t *correct)
 {
     const float *z = m->kind->forward(m, params, x, n, gradient != NULL);
-    double loss = softmax(m, z, label, n * m->targets, correct);
+    double loss = softmax(m, z, label, n * m->targets, gradient != NULL, correct);
     if (gradient) {
         double began = processor_time();
         m->kind->backward(m, params, x, n, m->delta, gradient, NULL);
