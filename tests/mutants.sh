@@ -1,9 +1,10 @@
 #!/bin/bash
 # Plants one fault at a time into a copy of the tree and says which test catches it.
 #
-#   tests/mutants.sh [FAULT-NUMBER]...      all faults without arguments
+#   tests/mutants.sh [-a] [FAULT-NUMBER]... all faults without numbers
 #   tests/mutants.sh -n                     only says which of them cannot be planted any more
 #
+# The suites named before a fault go first, and the first case that fails is enough; -a: all that do.
 # Prints a Markdown table, fault | caught by, and "mutants: N passed, N failed", where
 # passed means caught: by a case of simtest or, where all pass, by the accuracy of a
 # simulated training with skewed shards and loss that falls by more than a point.  A fault
@@ -20,61 +21,61 @@ row=(-r '^label-4 .* 0 1$' -s 3 -x "--epochs 1")
 export OPENBLAS_NUM_THREADS=1
 unset MAKEFLAGS MFLAGS
 
-names=(
+names=( # the suites that should catch it, or the training: the fault
     ""
-    "a node's contribution is never counted"
-    "the denominator counts one too many"
-    "a duplicate is counted twice"
-    "results are not repaired by default"
-    "momentum is not averaged"
-    "END is ignored"
-    "no margin for datagrams that overtake"
-    "a late joiner contributes at once"
-    "commits of other groups are dropped"
-    "an owner adds its own values to another group's fragments"
-    "a block of state is placed as it came"
-    "a version goes while it is being fetched"
-    "a round averages all of a tensor of state"
-    "any member's results are taken"
-    "far contributions are not held back"
-    "far results are taken"
-    "what all do is taken for a lie"
-    "what others hold of an owner is not compared"
-    "carry does not look at masks"
-    "what a mean does not lack is carried over"
-    "late results of gradients are not asked for"
-    "late results are added under a nonlinear update"
-    "a node's own gradient fills what nobody delivered"
-    "arrival rates are not reckoned with"
-    "half a gradient is handed to a nonlinear update"
-    "no parity is sent"
-    "parity takes two datagrams for one"
-    "what is rebuilt counts as the owner's, whoever sent the parity"
-    "what is protected is asked for at once all the same"
-    "who was cut off and comes late teaches nothing"
-    "a budget may be shorter than the round trip, and silence is not waited out"
-    "the odd one blames the others"
-    "drift is never seen"
-    "a slow trainer's node closes for all only"
-    "whoever comes first closes a majority's round"
-    "results of rounds that pass meanwhile are not asked for"
-    "what a node hands over ahead of all others is lost"
-    "with a quorum nobody is ever waited for"
-    "parameters of a node that skipped rounds count as others do"
-    "an end of an edge takes its step whether or not the other can"
-    "steps over an edge that are decided late are lost"
-    "ends of an edge that have lost step go on"
-    "one of two neighbours takes what the other does not"
-    "a node passes the rounds in which a neighbour waits for it"
-    "any list of edges is the one that is meant"
-    "what an owner that is gone has committed goes with it"
-    "a backup is believed though nobody asked it"
-    "backups are not sent results first"
-    "the shares of other groups are not reckoned with"
-    "clients own as all do"
-    "what is sent twice is not what carries most energy"
-    "a neighbour that is a few rounds behind is absent"
-    "who is behind others that it does not meet has no window of its own"
+    "engine: a node's contribution is never counted"
+    "rounds: the denominator counts one too many"
+    "rounds: a duplicate is counted twice"
+    "mutants: results are not repaired by default"
+    "training: momentum is not averaged"
+    "rounds: END is ignored"
+    "mutants: no margin for datagrams that overtake"
+    "rounds: a late joiner contributes at once"
+    "groups: commits of other groups are dropped"
+    "groups: an owner adds its own values to another group's fragments"
+    "state hostile: a block of state is placed as it came"
+    "state: a version goes while it is being fetched"
+    "refresh: a round averages all of a tensor of state"
+    "forge: any member's results are taken"
+    "liars: far contributions are not held back"
+    "liars: far results are taken"
+    "liars: what all do is taken for a lie"
+    "liars: what others hold of an owner is not compared"
+    "estimators: carry does not look at masks"
+    "estimators: what a mean does not lack is carried over"
+    "late: late results of gradients are not asked for"
+    "late nonlinear: late results are added under a nonlinear update"
+    "payload estimators: a node's own gradient fills what nobody delivered"
+    "estimators: arrival rates are not reckoned with"
+    "nonlinear: half a gradient is handed to a nonlinear update"
+    "parity: no parity is sent"
+    "parity: parity takes two datagrams for one"
+    "parity forge: what is rebuilt counts as the owner's, whoever sent the parity"
+    "parity: what is protected is asked for at once all the same"
+    "budgets: who was cut off and comes late teaches nothing"
+    "budgets: a budget may be shorter than the round trip, and silence is not waited out"
+    "drift: the odd one blames the others"
+    "drift: drift is never seen"
+    "quorum pace: a slow trainer's node closes for all only"
+    "quorum: whoever comes first closes a majority's round"
+    "quorum late: results of rounds that pass meanwhile are not asked for"
+    "quorum: what a node hands over ahead of all others is lost"
+    "quorum: with a quorum nobody is ever waited for"
+    "quorum: parameters of a node that skipped rounds count as others do"
+    "power: an end of an edge takes its step whether or not the other can"
+    "power: steps over an edge that are decided late are lost"
+    "power: ends of an edge that have lost step go on"
+    "edges: one of two neighbours takes what the other does not"
+    "strategies edges: a node passes the rounds in which a neighbour waits for it"
+    "graph: any list of edges is the one that is meant"
+    "backup: what an owner that is gone has committed goes with it"
+    "backup: a backup is believed though nobody asked it"
+    "backup: backups are not sent results first"
+    "roles: the shares of other groups are not reckoned with"
+    "roles: clients own as all do"
+    "twice: what is sent twice is not what carries most energy"
+    "numbers strategies: a neighbour that is a few rounds behind is absent"
+    "strategies: who is behind others that it does not meet has no window of its own"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -193,11 +194,19 @@ build() {
     return 1
 }
 
+# Cases one a line, those of SUITES first and the traces, which any change of behaviour fails, last.
+ordered() { # SUITES
+    "$copy/build/simtest" --list | awk -v suites=" $1 " '{
+        split($0, name, ".")
+        print index(suites, " " name[1] " ") ? 0 : name[1] == "trace" ? 2 : 1, $0
+    }' | sort -s -k 1,1n | cut -d' ' -f2
+}
+
 # Names of the cases that fail, one a line; one that hangs fails.  They read files of the
-# tree by a path that begins in the build folder.
-failing_cases() {
-    (cd "$copy/build" && ./simtest --list | xargs -P "$jobs" -I{} sh -c \
-        'timeout -k 5 120 ./simtest "$1" >/dev/null 2>&1 || echo "$1"' - {} | sort)
+# tree by a path that begins in the build folder.  xargs stops at 255.
+failing_cases() { # SUITES
+    (cd "$copy/build" && ordered "$1" | xargs -P "$jobs" -I{} sh -c \
+        'timeout -k 5 120 ./simtest "$1" >/dev/null 2>&1 || { echo "$1"; exit "$2"; }' - {} "$stop" 2>/dev/null | sort)
 }
 
 accuracy() { # in hundredths of a per cent, 0 where the training fails
@@ -216,29 +225,33 @@ points() { awk -v v="$1" 'BEGIN { printf "%.2f %%", v / 100 }'; }
 
 passed=0 failed=0
 verdict() { # passed|failed NUMBER TEXT
-    printf '| %s | %s |\n' "${names[$2]}" "$3"
+    printf '| %s | %s |\n' "${names[$2]#*: }" "$3"
     (($1++))
     restore
 }
 
+trained() { # by how much the training falls, or nothing
+    local now=$(accuracy)
+    [ $((usual - now)) -le 100 ] ||
+        echo "training, 8 nodes, label shards, 30 % loss: $(points "$now") instead of $(points "$usual")"
+}
+
 try() { # NUMBER
-    local caught now held missing=
+    local suites=${names[$1]%%: *} caught= held missing=
     if ! fault "$1" || ! build; then
         verdict failed "$1" "(cannot be planted or built)"
         return
     fi
-    caught=$(failing_cases | paste -sd, | sed 's/,/, /g')
+    [ "$suites" != training ] || caught=$(trained)
+    [ "$caught" ] || caught=$(failing_cases "$suites" | paste -sd, | sed 's/,/, /g')
     if [[ $needs_row == *" $1 "* ]]; then
         held=$(skewed_row)
         [[ $held == *missed* ]] || missing=" but not the accuracy row of label shards, 4 nodes: $held"
         [ "$missing" ] || caught="$caught${caught:+; }accuracy row of label shards, 4 nodes: $held"
     elif [ -z "$caught" ]; then
-        now=$(accuracy)
-        [ $((usual - now)) -le 100 ] ||
-            caught="training, 8 nodes, label shards, 30 % loss: $(points "$now") instead of $(points "$usual")"
-        [ "$caught" ] || missing=" (training: $(points "$now") and $(points "$usual"))"
+        caught=$(trained)
     fi
-    if [ "$missing" ]; then
+    if [ "$missing" ] || [ -z "$caught" ]; then
         verdict failed "$1" "${caught:-nothing}$missing"
     else
         verdict passed "$1" "$caught"
@@ -249,6 +262,11 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 copy=$work/tree
 mkdir -p "$copy/build"
+stop=255
+if [ "${1:-}" = -a ]; then
+    stop=0
+    shift
+fi
 if [ "${1:-}" = -n ]; then
     for number in $(seq $((${#names[@]} - 1))); do
         if fault "$number"; then ((passed++)); else ((failed++)); fi
@@ -268,7 +286,7 @@ if ! (cd "$copy" && { [ -x configure ] || autoreconf -fi; } && cd build &&
     exit 1
 fi
 build || exit 1
-before=$(failing_cases | paste -sd' ')
+before=$(failing_cases "" | paste -sd' ')
 [ -z "$before" ] || { say "these fail without any fault: $before"; exit 1; }
 usual=$(accuracy)
 [ "$usual" -gt 0 ] || { say "the training fails without any fault"; exit 1; }
