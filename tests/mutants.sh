@@ -76,6 +76,8 @@ names=( # the suites that should catch it, or the training: the fault
     "twice: what is sent twice is not what carries most energy"
     "numbers strategies: a neighbour that is a few rounds behind is absent"
     "strategies: who is behind others that it does not meet has no window of its own"
+    "exchange: the end of what an owner waits for is not asked for"
+    "exchange: what an owner has by its deadline counts for nothing"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -176,6 +178,8 @@ fault() { # NUMBER
     51) plant lib/core/round/twice.c '        energy += x[i] * x[i];' '        energy += 1 / (1 + x[i] * x[i]);' ;;
     52) plant lib/core/round/group.c '(parts ? e->config->window : 0)' '(parts ? 1u : 0)' ;;
     53) plant lib/core/round/set.c '    return own && s->own_round + 1 < job ?' '    return own && s->own_round + 1 > job ?' ;;
+    54) plant $feedback '    return r->joined && !r->closed && !r->edges &&' '    return r->joined && r->closed && !r->edges &&' ;;
+    55) plant $owner '    if (!round_gathers(r)) /* nobody else' '    if (false) /* nobody else' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }

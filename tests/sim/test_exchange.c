@@ -9,16 +9,22 @@
 static const uint64_t counts[] = {60 * RUN + 100};
 #define RUNS 61
 
-static cluster *set_up(sleet_payload payload, sleet_exchange exchange, double loss)
+static cluster *set_up_over(struct sim_link link, sleet_payload payload, sleet_exchange exchange)
 {
-    struct sim_config config = {.nodes = N, .seed = test_seed(), .link = CLEAN_LINK,
+    struct sim_config config = {.nodes = N, .seed = test_seed(), .link = link,
                                 .kind = {.payload = payload, .estimator = SLEET_RATIO, .exchange = exchange}};
-    config.link.loss = loss;
     cluster *c = ready_cluster(&config, counts, 1);
     sleet_rng rng = {test_seed()};
     if (c)
         fill_grid(c, &rng);
     return c;
+}
+
+static cluster *set_up(sleet_payload payload, sleet_exchange exchange, double loss)
+{
+    struct sim_link link = CLEAN_LINK;
+    link.loss = loss;
+    return set_up_over(link, payload, exchange);
 }
 
 /* The one owner of a run; N where there is none, or more than one. */
@@ -160,6 +166,65 @@ static void a_stalled_owner_holds_up_nobody(void)
     cluster_free(c);
 }
 
+/* Whoever has had all that comes but for its end asks: it does not wait as long as the deadline lets it. */
+static void lost_ends_are_asked_for(struct sim_link link)
+{
+    cluster *c = set_up_over(link, SLEET_GRADIENT, SLEET_REDUCE_SCATTER);
+    double waited = 0;
+    REQUIRE(c);
+    for (int round = 0; round < 60; round++) {
+        CHECK(cluster_round(c, NULL));
+        for (uint32_t i = 0; i < N; i++) {
+            const struct cluster_report *r = cluster_report(c, i);
+            waited += (double)time_since(r->reported_at, r->started_at) * 1e-9 / (60 * N);
+            CHECK(r->report.coverage > 0.8); /* its own quarter may lack 3 of 10 */
+        }
+    }
+    if (waited > 0.1)
+        printf("a round took %.3f s\n", waited);
+    CHECK(waited <= 0.1);
+    CHECK_EQ(cluster_overdue(c), 0);
+    cluster_free(c);
+}
+
+static void lost_ends(void)
+{
+    struct sim_link link = CLEAN_LINK;
+    link.loss = 0.3;
+    lost_ends_are_asked_for(link);
+}
+
+static void lost_ends_in_bursts(void)
+{
+    struct sim_link link = CLEAN_LINK;
+    link.ge_r = 1.0 / 8;
+    link.ge_p = 0.3 * link.ge_r / 0.7;
+    lost_ends_are_asked_for(link);
+}
+
+/* An owner that waits for a stalled trainer has the mean of the others when its own deadline comes. */
+static void what_is_there_by_the_deadline_counts(void)
+{
+    const sleet_round_options brief = {.size = sizeof brief, .deadline_ns = MS(50)};
+    cluster *c = set_up(SLEET_GRADIENT, SLEET_REDUCE_SCATTER, 0);
+    uint32_t owner[RUNS];
+    REQUIRE(c);
+    CHECK(cluster_round(c, NULL));
+    CHECK(each_run_has_an_owner(c, owner));
+    cluster_set_active(c, 3, false);
+    for (uint32_t i = 0; i < N; i++)
+        for (uint64_t k = 0; k < counts[0]; k++)
+            cluster_values(c, i)[k] = (float)(i + 1);
+    CHECK(cluster_round(c, &brief));
+    for (uint64_t k = 0; k < counts[0]; k++)
+        if (owner[k / RUN] != 3 && cluster_values(c, owner[k / RUN])[k] != 2) /* of 1, 2 and 3 */
+            CHECK_EQ(k, UINT64_MAX);
+    const struct cluster_report *r = cluster_report(c, 0);
+    CHECK(r->report.coverage < 1);
+    CHECK(time_since(r->reported_at, r->started_at) <= MS(50));
+    cluster_free(c);
+}
+
 /* Alone, a node owns everything. */
 static void alone_it_owns_all(void)
 {
@@ -201,6 +266,9 @@ TEST_SUITE(exchange) = {
     TEST(all_gather_repairs_losses),
     TEST(a_dead_owners_runs_move),
     TEST(a_stalled_owner_holds_up_nobody),
+    TEST(lost_ends),
+    TEST(lost_ends_in_bursts),
+    TEST(what_is_there_by_the_deadline_counts),
     TEST(alone_it_owns_all),
     TEST_END,
 };

@@ -60,6 +60,14 @@ static void ask_scatter(struct round *r, struct lane *l, const struct wire_summa
     }
 }
 
+/* The member has had all that this node contributes. */
+static bool scatter_over(const struct round *r, uint32_t rank)
+{
+    const struct lane *l = &r->lane[rank];
+    bool sent = !round_scatters(r) || (l->scatter_pos >= l->share && !twice_waits(l) && !parity_due(r, rank, PARITY_SCATTER));
+    return r->joined && (r->closed || !r->contributes || sent);
+}
+
 void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t rank,
                    const struct wire_summary *w, sleet_time now)
 {
@@ -103,6 +111,8 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
         else
             view_answer(e->view, m); /* alive, still waiting or on its way */
     }
+    bool waits = !round_gathers(r) && !(w->flags & (SUMMARY_CLOSED | SUMMARY_COMMITS_FINAL));
+    l->summary_due |= waits && scatter_over(r, rank) && time_since(now, l->said_at) >= ANSWER_GAP;
     owner_check(s, r, e, now);
 }
 
@@ -123,6 +133,14 @@ static bool wants_scatter(const struct round *r, uint32_t rank)
            (r->own.over >> rank & 1) && l->in_direct + l->in_repaired < r->lane[r->self].share;
 }
 
+/* Nothing comes back where commits stay with their owner: a lost end is not told again unless it is asked for. */
+static bool wants_end(const struct round *r, uint32_t rank)
+{
+    const struct lane *l = &r->lane[rank];
+    return r->joined && !r->closed && !r->edges && !round_gathers(r) && !r->own.final && r->group.members[rank].contributes &&
+           !(r->own.over >> rank & 1) && l->in_direct + l->in_repaired < r->lane[r->self].share;
+}
+
 void feedback_count(struct round *r, uint32_t rank)
 {
     struct lane *l = &r->lane[rank];
@@ -136,7 +154,7 @@ static bool due(const struct set *s, const struct round *r, const struct env *e,
     const struct lane *l = &r->lane[rank];
     if (l->summary_due || l->holes_due)
         return true;
-    if (!wants_gather(s, r, e, rank, now) && !wants_scatter(r, rank))
+    if (!wants_gather(s, r, e, rank, now) && !wants_scatter(r, rank) && !wants_end(r, rank))
         return false;
     return l->since_summary >= SUMMARY_EVERY || !time_before(now, l->summary_at);
 }
@@ -207,10 +225,8 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
     w.scatter_sent = l->scatter_pos;
     w.committed = r->own.commits - (round_disagrees(r, rank) ? 0 : r->own.foreign_commits);
     w.bitmap = bits;
-    bool scattered = !round_scatters(r) || (l->scatter_pos >= l->share && !twice_waits(l) && !parity_due(r, rank, PARITY_SCATTER));
     bool gathered = !round_gathers(r) || (l->gather_pos >= r->own.commits && !parity_due(r, rank, PARITY_GATHER));
-    bool over = r->joined && (r->closed || !r->contributes || scattered);
-    w.flags |= (uint8_t)((over ? SUMMARY_SCATTER_OVER : 0) | (r->own.final && gathered ? SUMMARY_COMMITS_FINAL : 0) |
+    w.flags |= (uint8_t)((scatter_over(r, rank) ? SUMMARY_SCATTER_OVER : 0) | (r->own.final && gathered ? SUMMARY_COMMITS_FINAL : 0) |
                          (scatter ? SUMMARY_SCATTER_HOLES : 0));
     witness_fill(r, rank, &w);
     if (r->edges)
@@ -224,7 +240,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
     l->since_summary = 0;
     if (!l->holes_due) {
         l->summary_gap = l->summary_gap * 2 < GAP_MAX ? l->summary_gap * 2 : GAP_MAX;
-        if (r->closed || (r->edges && edge_wants_word(r, rank))) /* the window is a few rounds only, and those may be short */
+        if (r->closed || wants_end(r, rank) || (r->edges && edge_wants_word(r, rank))) /* the window is a few rounds only, and those may be short */
             l->summary_gap = feedback_settle(m) < GAP_MAX ? feedback_settle(m) : GAP_MAX;
         l->summary_at = time_add(now, l->summary_gap);
     }
@@ -243,7 +259,7 @@ static sleet_time next_due(const struct set *s, const struct round *r, const str
             continue;
         if (l->summary_due || l->holes_due)
             return (sleet_time){0};
-        if (wants_gather(s, r, e, i, now) || wants_scatter(r, i))
+        if (wants_gather(s, r, e, i, now) || wants_scatter(r, i) || wants_end(r, i))
             t = l->since_summary >= SUMMARY_EVERY ? (sleet_time){0} : time_min(t, l->summary_at);
     }
     return t;

@@ -332,6 +332,8 @@ void owner_wind_up(struct set *s, struct round *r, const struct env *e, uint32_t
     uint32_t number = r->number_of[fragment];
     if (r->owner_of_run[fragment / RUN_FRAGMENTS] != r->self)
         return;
+    if (!round_gathers(r)) /* nobody else will see it: what is there by the deadline counts */
+        commit(s, r, e, number);
     if (is_committed(r, number))
         gather_own(s, r, e, number);
     else if (!r->own.final)
