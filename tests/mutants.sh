@@ -78,6 +78,7 @@ names=( # the suites that should catch it, or the training: the fault
     "strategies: who is behind others that it does not meet has no window of its own"
     "exchange: the end of what an owner waits for is not asked for"
     "exchange: what an owner has by its deadline counts for nothing"
+    "estimators: an owner says that it has counted what it has not"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -180,6 +181,7 @@ fault() { # NUMBER
     53) plant lib/core/round/set.c '    return own && s->own_round + 1 < job ?' '    return own && s->own_round + 1 > job ?' ;;
     54) plant $feedback '    return r->joined && !r->closed && !r->edges &&' '    return r->joined && r->closed && !r->edges &&' ;;
     55) plant $owner '    if (!round_gathers(r)) /* nobody else' '    if (false) /* nobody else' ;;
+    56) plant lib/core/round/receipt.c '        if (!sums_committed(r, w->first + i) ||' '        if (!sums_committed(r, w->first + i) &&' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }

@@ -154,6 +154,7 @@ static void the_arithmetic(void)
 /* What went in and what came out, by element; double, so that rounding of results is what is seen. */
 struct book {
     double given[40 * 288], got[40 * 288];
+    bool owners; /* they keep what comes out */
     uint64_t frozen_most;
     double shed, shed_norm; /* by earlier lives */
 };
@@ -164,6 +165,15 @@ static engine_residual residual_of(cluster *c, uint32_t node)
     if (sim_engine(cluster_sim(c), node))
         engine_get_set(sim_engine(cluster_sim(c), node), cluster_set(c, node), &info, sim_now(cluster_sim(c)));
     return info.residual;
+}
+
+/* Of what comes out. */
+static double result_at(cluster *c, const struct book *b, uint64_t k)
+{
+    uint32_t owner = 0;
+    while (b->owners && owner + 1 < NODES && !cluster_owns(c, owner, (uint32_t)(k / (8 * 288))))
+        owner++;
+    return (double)cluster_values(c, owner)[k];
 }
 
 static void keep_book(cluster *c, sleet_rng *rng, unsigned rounds, float size, float base,
@@ -180,7 +190,7 @@ static void keep_book(cluster *c, sleet_rng *rng, unsigned rounds, float size, f
         if (o)
             cluster_idle(c, MS(5));
         for (uint64_t k = 0; k < counts[0]; k++)
-            b->got[k] += NODES * (double)cluster_values(c, 0)[k];
+            b->got[k] += NODES * result_at(c, b, k);
         for (uint32_t i = 0; i < NODES; i++) {
             uint64_t frozen = residual_of(c, i).frozen;
             b->frozen_most = frozen > b->frozen_most ? frozen : b->frozen_most;
@@ -244,6 +254,51 @@ static void carry_loses_nothing(void)
         CHECK(ledger_balances(c));
         cluster_free(c);
     }
+}
+
+/* Where commits stay with their owners these say what they have counted: no mask comes back. */
+static void nor_where_owners_stay(void)
+{
+    static struct book b;
+    const sleet_round_options usual = {.deadline_ns = SEC(2)}; /* between rounds the nodes pause */
+    for (uint32_t i = 0; i < LOSSES; i++) {
+        sleet_rng rng = {test_seed() + i};
+        struct sim_config config = {.nodes = NODES,
+                                    .seed = test_seed(),
+                                    .kind = {.payload = SLEET_GRADIENT, .estimator = SLEET_CARRY, .exchange = SLEET_REDUCE_SCATTER},
+                                    .link = {.delay = US(200), .loss = losses[i]}};
+        cluster *c = ready_cluster(&config, counts, 1);
+        REQUIRE(c);
+        b = (struct book){.owners = true};
+        keep_book(c, &rng, test_repeats(300), 1, 1, &usual, &b);
+        sim_set_link(cluster_sim(c), SIM_ALL, SIM_ALL, &CLEAN_LINK);
+        keep_book(c, &rng, 4, 0, 0, &usual, &b);
+        check_book(c, &b);
+        CHECK(residual_of(c, 0).norm < 1e-3);
+        CHECK(ledger_balances(c));
+        cluster_free(c);
+    }
+}
+
+/* A share of more fragments than one summary lists. */
+static void receipts_come_in_windows(void)
+{
+    static const uint64_t many[] = {2 * 8800 * 288};
+    struct sim_config config = {.nodes = 2,
+                                .seed = test_seed(),
+                                .kind = {.payload = SLEET_GRADIENT, .estimator = SLEET_CARRY, .exchange = SLEET_REDUCE_SCATTER},
+                                .link = {.delay = US(200)}};
+    cluster *c = ready_cluster(&config, many, 1);
+    REQUIRE(c);
+    for (uint32_t i = 0; i < 2; i++)
+        cluster_values(c, i)[0] = cluster_values(c, i)[many[0] - 1] = 1;
+    CHECK(cluster_round(c, NULL));
+    cluster_idle(c, MS(200));
+    for (uint32_t i = 0; i < 2; i++) {
+        CHECK_EQ(residual_of(c, i).frozen, 0);
+        CHECK_EQ(residual_of(c, i).returned, 0);
+    }
+    cluster_free(c);
 }
 
 /* What codecs lose of contributions and of results is carried over as well. */
@@ -398,6 +453,8 @@ TEST_SUITE(estimators) = {
     TEST(who_pauses_counts_in_neither),
     TEST(carry_keeps_a_constant),
     TEST(carry_loses_nothing),
+    TEST(nor_where_owners_stay),
+    TEST(receipts_come_in_windows),
     TEST(nor_do_codecs),
     TEST(what_is_not_known_is_frozen),
     TEST(what_is_never_known_returns),

@@ -230,7 +230,6 @@ static void kinds_that_do_not_go_together(void)
 {
     const struct set_kind wrong[] = {
         KIND(SLEET_MODEL, SLEET_EXPECTED, 0, 0), KIND(SLEET_MODEL, SLEET_CARRY, 0, 0),
-        KIND(SLEET_GRADIENT, SLEET_CARRY, 0, SLEET_REDUCE_SCATTER),
         KIND(SLEET_GRADIENT, SLEET_CARRY, SLEET_NONLINEAR, 0), KIND(SLEET_MODEL, 0, 0, SLEET_REDUCE_SCATTER),
         KIND(SLEET_DELTA, 0, 0, SLEET_ALL_GATHER), KIND((sleet_payload)0, 0, 0, 0),
         {.payload = SLEET_GRADIENT, .strategy = SLEET_ONE_PEER}, {.payload = SLEET_MODEL, .strategy = (sleet_strategy)99},

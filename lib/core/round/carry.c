@@ -108,7 +108,12 @@ void carry_begin(struct set *s, struct round *r)
     struct carry *c = &s->carry;
     if (!r->residual)
         return;
-    r->sent = calloc(bitmap_words(s->layout.fragments) + 1, sizeof *r->sent);
+    size_t words = bitmap_words(s->layout.fragments) + 1;
+    r->sent = calloc(words, sizeof *r->sent);
+    if (!round_gathers(r)) {
+        r->decided = calloc(words, sizeof *r->decided);
+        r->counted = r->decided ? calloc(words, sizeof *r->counted) : NULL;
+    }
     if (!c->of)
         c->of = calloc((size_t)s->layout.fragments + 1, sizeof *c->of);
     if (!c->of || !r->sent) {
@@ -219,6 +224,8 @@ static enum fate_of_own fate_of(const struct round *r, uint32_t fragment)
         bool pending = (r->own.mask[number] & self) && !r->own.discarded;
         return pending ? OWN_UNKNOWN : OWN_OUT;
     }
+    if (r->counted && bitmap_test(r->decided, fragment))
+        return bitmap_test(r->counted, fragment) ? OWN_IN : OWN_OUT;
     bool seen = bitmap_test(r->got, fragment) && r->held[fragment].weight > 0;
     return seen || !bitmap_test(r->sent, fragment) ? OWN_OUT : OWN_UNKNOWN;
 }

@@ -98,7 +98,9 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
     uint64_t theirs = round_expand(r->number, w->sender_round);
     bool past = theirs > r->number || (theirs == r->number && (w->flags & SUMMARY_CLOSED));
     l->past |= past && !late_serves(&s->layout); /* else it has a use for late commits */
-    if (agrees && (w->flags & SUMMARY_SCATTER_HOLES))
+    if (agrees && (w->flags & SUMMARY_SCATTER_HOLES) && (w->flags & SUMMARY_COMMITS_FINAL))
+        receipt_recv(s, r, rank, w);
+    else if (agrees && (w->flags & SUMMARY_SCATTER_HOLES))
         ask_scatter(r, l, w, m, now);
     else if (agrees && !e->config->repair_off && (past || !e->config->repair_late))
         ask_gather(r, l, w, m, now);
@@ -112,6 +114,8 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
             view_answer(e->view, m); /* alive, still waiting or on its way */
     }
     bool waits = !round_gathers(r) && !(w->flags & (SUMMARY_CLOSED | SUMMARY_COMMITS_FINAL));
+    bool receipt = (w->flags & SUMMARY_ASKS) && receipt_gives(s, r, rank); /* of use while the window is open */
+    l->summary_due |= receipt && time_since(now, l->said_at) >= feedback_settle(m);
     l->summary_due |= waits && scatter_over(r, rank) && time_since(now, l->said_at) >= ANSWER_GAP;
     owner_check(s, r, e, now);
 }
@@ -154,7 +158,7 @@ static bool due(const struct set *s, const struct round *r, const struct env *e,
     const struct lane *l = &r->lane[rank];
     if (l->summary_due || l->holes_due)
         return true;
-    if (!wants_gather(s, r, e, rank, now) && !wants_scatter(r, rank) && !wants_end(r, rank))
+    if (!wants_gather(s, r, e, rank, now) && !wants_scatter(r, rank) && !wants_end(r, rank) && !receipt_wanted(r, e, rank))
         return false;
     return l->since_summary >= SUMMARY_EVERY || !time_before(now, l->summary_at);
 }
@@ -227,10 +231,12 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
     w.bitmap = bits;
     bool gathered = !round_gathers(r) || (l->gather_pos >= r->own.commits && !parity_due(r, rank, PARITY_GATHER));
     w.flags |= (uint8_t)((scatter_over(r, rank) ? SUMMARY_SCATTER_OVER : 0) | (r->own.final && gathered ? SUMMARY_COMMITS_FINAL : 0) |
-                         (scatter ? SUMMARY_SCATTER_HOLES : 0));
+                         (scatter ? SUMMARY_SCATTER_HOLES : 0) | (receipt_wanted(r, e, rank) ? SUMMARY_ASKS : 0));
     witness_fill(r, rank, &w);
     if (r->edges)
         edge_tell(s, r, rank, &w, bits);
+    else if (receipt_gives(s, r, rank))
+        receipt_fill(r, rank, &w, bits);
     else if (scatter || wants_gather(s, r, e, rank, now))
         put_holes(&w, bits, s, r, rank, scatter);
     l->holes_due = !scatter && wants_scatter(r, rank);
@@ -259,7 +265,7 @@ static sleet_time next_due(const struct set *s, const struct round *r, const str
             continue;
         if (l->summary_due || l->holes_due)
             return (sleet_time){0};
-        if (wants_gather(s, r, e, i, now) || wants_scatter(r, i) || wants_end(r, i))
+        if (wants_gather(s, r, e, i, now) || wants_scatter(r, i) || wants_end(r, i) || receipt_wanted(r, e, i))
             t = l->since_summary >= SUMMARY_EVERY ? (sleet_time){0} : time_min(t, l->summary_at);
     }
     return t;

@@ -127,6 +127,8 @@ void round_free(struct round *r)
     free(r->send);
     free(r->residual);
     free(r->sent);
+    free(r->decided);
+    free(r->counted);
     free(r->result);
     free(r->owner_of_run);
     free(r->backup.of_run);

@@ -84,6 +84,7 @@ struct lane {
     sleet_time summary_at, said_at; /* when the next is due, when the last was sent */
     sleet_duration summary_gap;
     uint32_t since_summary;
+    uint32_t receipts, receipt_pos; /* of contributions to it, and where the next to it begins; receipt.c */
     uint32_t gather_whole, scatter_whole; /* nothing is missing before this number */
     bool summary_due, holes_due;
     struct parity_lane *parity; /* NULL: nothing of the kind yet */
@@ -142,6 +143,7 @@ struct round {
     void **result;
     float **residual; /* NULL: nothing is carried over */
     uint64_t *sent;   /* own fragments that have left; with a residual only */
+    uint64_t *decided, *counted; /* of those: the owner has said whether it counted them, and has; receipt.c */
     uint64_t *owned; /* the caller's bitmap of the runs that this node owns; may be NULL */
     uint8_t *owner_of_run;
     uint32_t *frag;         /* the fragments that are due, grouped by owner rank */

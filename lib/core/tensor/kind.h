@@ -206,8 +206,6 @@ static inline const char *kind_refuse(const struct set_kind *k)
          "payload model goes with estimator ratio: a model is averaged over what arrived, never scaled"},
         {k->estimator == SLEET_CARRY && k->update == SLEET_NONLINEAR,
          "estimator carry needs update linear: what it carries over comes rounds late"},
-        {k->estimator == SLEET_CARRY && k->exchange != SLEET_ALL_REDUCE,
-         "estimator carry needs exchange all-reduce: without results nobody learns what was missing"},
         {!kind_additive(k) && k->exchange == SLEET_REDUCE_SCATTER,
          "exchange reduce-scatter needs a payload that is added: gradient, delta or pseudo-gradient"},
         {kind_additive(k) && k->exchange == SLEET_ALL_GATHER,
