@@ -162,8 +162,11 @@ static int average(struct run *r, uint64_t step, bool exact, sleet_report *repor
         return train_diverged(&r->print, r->line.step, r->line.rate);
     if (!error)
         error = sleet_wait(r->sets.set, report);
-    if (!error && r->sets.handing)
+    if (!error && r->sets.handing) {
+        double gradients = report->coverage;
         error = sets_hand_out(&r->sets, &r->node, step, &options, report);
+        report->coverage = gradients; /* how much the step was made of; parameters that are missing stay as they were */
+    }
     r->line.wait = train_clock() - before;
     r->tally->longest_wait = fmax(r->tally->longest_wait, r->line.wait);
     if (error == SLEET_ESTALLED && ++r->stalls_in_a_row < STALLS_MAX) {

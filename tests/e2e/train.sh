@@ -498,6 +498,7 @@ job_case() {
     in_job "job, selsync" --trigger selsync --delta 0.02 --step-time 0.01
     in_job "job, gradients" --average gradient --optimizer adamw --lr 0.003 --clip-norm 1 --step-time 0.02
     in_job "job, owners" --average owner --step-time 0.02
+    in_job "job, owners, carry" --average owner --estimator carry --step-time 0.02
     in_job "job, outer steps" --every 5 --outer nesterov --outer-momentum 0.5 --step-time 0.02
     in_job "job, slices" --every 5 --outer nesterov --outer-momentum 0.5 --step-time 0.02 --slices 4 --slice-members 1
 }
