@@ -247,7 +247,8 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
     if (!l->holes_due) {
         l->summary_gap = l->summary_gap * 2 < GAP_MAX ? l->summary_gap * 2 : GAP_MAX;
         bool ends = wants_end(r, rank) && l->in_direct > 0; /* its trainer is there */
-        if (r->closed || ends || (r->edges && edge_wants_word(r, rank))) /* the window is a few rounds only, and those may be short */
+        bool answers = round_gathers(r) || member_open_round(&m->sets[s->handle]) > r->number; /* it is no slow owner */
+        if ((r->closed && answers) || ends || (r->edges && edge_wants_word(r, rank))) /* the window is a few rounds only, and those may be short */
             l->summary_gap = feedback_settle(m) < GAP_MAX ? feedback_settle(m) : GAP_MAX;
         l->summary_at = time_add(now, l->summary_gap);
     }
