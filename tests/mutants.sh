@@ -76,9 +76,11 @@ names=( # the suites that should catch it, or the training: the fault
     "twice: what is sent twice is not what carries most energy"
     "numbers strategies: a neighbour that is a few rounds behind is absent"
     "strategies: who is behind others that it does not meet has no window of its own"
-    "exchange: the end of what an owner waits for is not asked for"
+    "exchange: an end that is lost is not said again"
     "exchange: what an owner has by its deadline counts for nothing"
-    "estimators: an owner says that it has counted what it has not"
+    "estimators: an owner says that it has used what its trainer has not got"
+    "estimators: what a codec lost goes with what is frozen"
+    "estimators: what is committed at the deadline stays in the residual"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -179,9 +181,12 @@ fault() { # NUMBER
     51) plant lib/core/round/twice.c '        energy += x[i] * x[i];' '        energy += 1 / (1 + x[i] * x[i]);' ;;
     52) plant lib/core/round/group.c '(parts ? e->config->window : 0)' '(parts ? 1u : 0)' ;;
     53) plant lib/core/round/set.c '    return own && s->own_round + 1 < job ?' '    return own && s->own_round + 1 > job ?' ;;
-    54) plant $feedback '    return r->joined && !r->closed && !r->edges &&' '    return r->joined && r->closed && !r->edges &&' ;;
+    54) plant $feedback '    return !r->edges && !round_gathers(r) && r->contributes' \
+        '    return r->edges && !round_gathers(r) && r->contributes' ;;
     55) plant $owner '    if (!round_gathers(r)) /* nobody else' '    if (false) /* nobody else' ;;
-    56) plant lib/core/round/receipt.c '        if (!sums_committed(r, w->first + i) ||' '        if (!sums_committed(r, w->first + i) &&' ;;
+    56) plant lib/core/round/receipt.c '        if (!used ||' '        if ((!used && r->withheld) ||' ;;
+    57) plant lib/core/round/carry.c '        residual[i] = lost[i];' '        residual[i] = 0;' ;;
+    58) plant lib/core/round/carry.c '(!r->closing || !round_gathers(r)); /*' '!r->closing; /*' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }

@@ -155,6 +155,7 @@ static void the_arithmetic(void)
 struct book {
     double given[40 * 288], got[40 * 288];
     bool owners; /* they keep what comes out */
+    uint32_t idle; /* 1 + the node whose trainer pauses */
     uint64_t frozen_most;
     double shed, shed_norm; /* by earlier lives */
 };
@@ -173,7 +174,7 @@ static double result_at(cluster *c, const struct book *b, uint64_t k)
     uint32_t owner = 0;
     while (b->owners && owner + 1 < NODES && !cluster_owns(c, owner, (uint32_t)(k / (8 * 288))))
         owner++;
-    return (double)cluster_values(c, owner)[k];
+    return owner + 1 == b->idle ? 0 : (double)cluster_values(c, owner)[k];
 }
 
 static void keep_book(cluster *c, sleet_rng *rng, unsigned rounds, float size, float base,
@@ -181,7 +182,7 @@ static void keep_book(cluster *c, sleet_rng *rng, unsigned rounds, float size, f
 {
     for (unsigned round = 0; round < rounds; round++) {
         for (uint32_t i = 0; i < NODES; i++)
-            for (uint64_t k = 0; k < counts[0]; k++) {
+            for (uint64_t k = 0; k < counts[0] && i + 1 != b->idle; k++) {
                 float x = base + size * (float)(rng_double(rng) - 0.5);
                 cluster_values(c, i)[k] = x;
                 b->given[k] += (double)x;
@@ -199,13 +200,12 @@ static void keep_book(cluster *c, sleet_rng *rng, unsigned rounds, float size, f
 }
 
 /* Given = got + residuals + shed, elements together; each alone where nothing was shed. */
-static void check_book(cluster *c, const struct book *b)
+static void check_sums(cluster *c, const struct book *b)
 {
     double left = 0, shed = b->shed, shed_norm = b->shed_norm, scale = 0;
     for (uint32_t i = 0; i < NODES; i++) {
         engine_residual r = residual_of(c, i);
         CHECK_EQ(r.frozen, 0);
-        CHECK_EQ(r.returned, 0);
         shed += r.shed;
         shed_norm += r.shed_norm;
     }
@@ -221,14 +221,27 @@ static void check_book(cluster *c, const struct book *b)
     CHECK_NEAR(left, shed, 1e-6 * scale + 1e-3);
 }
 
-static cluster *carrying(double loss, sleet_codec codec)
+/* The same, and nothing was in doubt for longer than the window. */
+static void check_book(cluster *c, const struct book *b)
+{
+    for (uint32_t i = 0; i < NODES; i++)
+        CHECK_EQ(residual_of(c, i).returned, 0);
+    check_sums(c, b);
+}
+
+static cluster *carrying_by(sleet_exchange exchange, double loss, sleet_codec codec)
 {
     struct sim_config config = {.nodes = NODES,
                                 .seed = test_seed(),
-                                .kind = {.payload = SLEET_GRADIENT, .estimator = SLEET_CARRY},
+                                .kind = {.payload = SLEET_GRADIENT, .estimator = SLEET_CARRY, .exchange = exchange},
                                 .codec = codec,
                                 .link = {.delay = US(200), .loss = loss}};
     return ready_cluster(&config, counts, 1);
+}
+
+static cluster *carrying(double loss, sleet_codec codec)
+{
+    return carrying_by(SLEET_ALL_REDUCE, loss, codec);
 }
 
 static void carry_keeps_a_constant(void)
@@ -256,18 +269,14 @@ static void carry_loses_nothing(void)
     }
 }
 
-/* Where commits stay with their owners these say what they have counted: no mask comes back. */
+/* Where commits stay with their owners these say what they have used: no mask comes back. */
 static void nor_where_owners_stay(void)
 {
     static struct book b;
     const sleet_round_options usual = {.deadline_ns = SEC(2)}; /* between rounds the nodes pause */
     for (uint32_t i = 0; i < LOSSES; i++) {
         sleet_rng rng = {test_seed() + i};
-        struct sim_config config = {.nodes = NODES,
-                                    .seed = test_seed(),
-                                    .kind = {.payload = SLEET_GRADIENT, .estimator = SLEET_CARRY, .exchange = SLEET_REDUCE_SCATTER},
-                                    .link = {.delay = US(200), .loss = losses[i]}};
-        cluster *c = ready_cluster(&config, counts, 1);
+        cluster *c = carrying_by(SLEET_REDUCE_SCATTER, losses[i], 0);
         REQUIRE(c);
         b = (struct book){.owners = true};
         keep_book(c, &rng, test_repeats(300), 1, 1, &usual, &b);
@@ -301,17 +310,79 @@ static void receipts_come_in_windows(void)
     cluster_free(c);
 }
 
+/* What goes to an owner whose trainer is not in the round is used by nobody and returns; with a deadline shorter than the
+ * owners would wait for it they commit early, and say so before the window closes. */
+static void nor_where_an_owner_pauses(void)
+{
+    static const sleet_duration deadlines[] = {SEC(2), MS(50)};
+    static struct book b;
+    for (uint32_t i = 0; i < sizeof deadlines / sizeof deadlines[0]; i++) {
+        sleet_rng rng = {test_seed()};
+        const sleet_round_options o = {.deadline_ns = deadlines[i]};
+        cluster *c = carrying_by(SLEET_REDUCE_SCATTER, 0, 0);
+        REQUIRE(c);
+        b = (struct book){.owners = true};
+        keep_book(c, &rng, 3, 1, 1, &o, &b);
+        cluster_set_active(c, 3, false);
+        b.idle = 4;
+        keep_book(c, &rng, 8, 1, 1, &o, &b);
+        cluster_set_active(c, 3, true);
+        b.idle = 0;
+        cluster_idle(c, SEC(2));
+        keep_book(c, &rng, 16, 0, 0, &o, &b);
+        CHECK(residual_of(c, 0).returned > 0);
+        check_sums(c, &b);
+        cluster_free(c);
+    }
+}
+
+/* An owner's own residual is in what it commits, at its deadline as well: once. */
+static void what_is_committed_late_leaves_the_residual(void)
+{
+    const sleet_round_options brief = {.deadline_ns = MS(50)};
+    cluster *c = carrying_by(SLEET_REDUCE_SCATTER, 0, 0);
+    sleet_rng rng = {test_seed()};
+    static struct book b;
+    REQUIRE(c);
+    b = (struct book){.owners = true};
+    keep_book(c, &rng, 2, 0, 0, NULL, &b);
+    for (uint64_t k = 0; k < counts[0]; k++) {
+        uint32_t owner = 0;
+        while (owner + 1 < NODES && !cluster_owns(c, owner, (uint32_t)(k / (8 * 288))))
+            owner++;
+        if (owner == 3)
+            continue;
+        cluster_residual(c, owner)[k] = 1;
+        b.given[k] += 1;
+    }
+    cluster_set_active(c, 3, false);
+    b.idle = 4;
+    keep_book(c, &rng, 3, 0, 0, &brief, &b);
+    CHECK(residual_of(c, 0).norm < 1e-3);
+    cluster_set_active(c, 3, true);
+    b.idle = 0;
+    cluster_idle(c, SEC(2));
+    keep_book(c, &rng, 16, 0, 0, &brief, &b);
+    check_sums(c, &b);
+    cluster_free(c);
+}
+
 /* What codecs lose of contributions and of results is carried over as well. */
 static void nor_do_codecs(void)
 {
-    static const sleet_codec codecs[] = {SLEET_CODEC_BF16, SLEET_CODEC_I8, SLEET_CODEC_TRUNC2};
+    static const sleet_codec codecs[] = {SLEET_CODEC_BF16, SLEET_CODEC_I8, SLEET_CODEC_TRUNC2, SLEET_CODEC_TOPK};
     static struct book b;
-    for (uint32_t i = 0; i < sizeof codecs / sizeof codecs[0]; i++) {
+    for (uint32_t i = 0; i < 2 * (sizeof codecs / sizeof codecs[0]); i++) {
         sleet_rng rng = {test_seed() + i};
-        cluster *c = carrying(0.05, codecs[i]);
+        bool owners = i % 2;
+        const sleet_round_options o = {.deadline_ns = SEC(2), .keep = codecs[i / 2] == SLEET_CODEC_TOPK ? 0.1 : 0};
+        cluster *c = carrying_by(owners ? SLEET_REDUCE_SCATTER : SLEET_ALL_REDUCE, 0.05, codecs[i / 2]);
         REQUIRE(c);
-        b = (struct book){.frozen_most = 0};
-        keep_book(c, &rng, test_repeats(100), 1, 1, NULL, &b);
+        b = (struct book){.owners = owners};
+        keep_book(c, &rng, test_repeats(100), 1, 1, &o, &b);
+        sim_set_link(cluster_sim(c), SIM_ALL, SIM_ALL, &CLEAN_LINK); /* the last receipts get through */
+        cluster_idle(c, MS(50));
+        keep_book(c, &rng, 1, 1, 1, &o, &b);
         check_book(c, &b);
         CHECK(residual_of(c, 0).norm > 0);
         cluster_free(c);
@@ -454,6 +525,8 @@ TEST_SUITE(estimators) = {
     TEST(carry_keeps_a_constant),
     TEST(carry_loses_nothing),
     TEST(nor_where_owners_stay),
+    TEST(nor_where_an_owner_pauses),
+    TEST(what_is_committed_late_leaves_the_residual),
     TEST(receipts_come_in_windows),
     TEST(nor_do_codecs),
     TEST(what_is_not_known_is_frozen),

@@ -166,8 +166,8 @@ static void a_stalled_owner_holds_up_nobody(void)
     cluster_free(c);
 }
 
-/* Whoever has had all that comes but for its end asks: it does not wait as long as the deadline lets it. */
-static void lost_ends_are_asked_for(struct sim_link link)
+/* The end of a contribution is said until its owner has committed: who has lost it does not wait for the deadline. */
+static void lost_ends_are_said_again(struct sim_link link)
 {
     cluster *c = set_up_over(link, SLEET_GRADIENT, SLEET_REDUCE_SCATTER);
     double waited = 0;
@@ -191,7 +191,7 @@ static void lost_ends(void)
 {
     struct sim_link link = CLEAN_LINK;
     link.loss = 0.3;
-    lost_ends_are_asked_for(link);
+    lost_ends_are_said_again(link);
 }
 
 static void lost_ends_in_bursts(void)
@@ -199,7 +199,31 @@ static void lost_ends_in_bursts(void)
     struct sim_link link = CLEAN_LINK;
     link.ge_r = 1.0 / 8;
     link.ge_p = 0.3 * link.ge_r / 0.7;
-    lost_ends_are_asked_for(link);
+    lost_ends_are_said_again(link);
+}
+
+static void count_summaries(sim *s, const struct sim_datagram *d, void *arg)
+{
+    *(uint64_t *)arg += (d->data[0] & 15) == 7;
+    sim_relay(s, d, 0);
+}
+
+/* While contributions come nothing is asked. */
+static void ends_are_said_seldom(void)
+{
+    enum { NODES = 32 };
+    static const uint64_t many[] = {1500 * FRAGMENT_ELEMENTS};
+    struct sim_config config = {.nodes = NODES, .seed = test_seed(), .link = {.delay = US(100)},
+                                .kind = {.payload = SLEET_GRADIENT, .exchange = SLEET_REDUCE_SCATTER}};
+    cluster *c = ready_cluster(&config, many, 1);
+    uint64_t summaries = 0;
+    REQUIRE(c);
+    CHECK(cluster_round(c, NULL));
+    sim_on_datagram(cluster_sim(c), count_summaries, &summaries);
+    CHECK(cluster_round(c, NULL));
+    CHECK(all_complete(c));
+    CHECK(summaries < 12 * NODES * (NODES - 1)); /* in 141 ms */
+    cluster_free(c);
 }
 
 /* An owner that waits for a stalled trainer has the mean of the others when its own deadline comes. */
@@ -268,6 +292,7 @@ TEST_SUITE(exchange) = {
     TEST(a_stalled_owner_holds_up_nobody),
     TEST(lost_ends),
     TEST(lost_ends_in_bursts),
+    TEST(ends_are_said_seldom),
     TEST(what_is_there_by_the_deadline_counts),
     TEST(alone_it_owns_all),
     TEST_END,

@@ -110,13 +110,11 @@ void carry_begin(struct set *s, struct round *r)
         return;
     size_t words = bitmap_words(s->layout.fragments) + 1;
     r->sent = calloc(words, sizeof *r->sent);
-    if (!round_gathers(r)) {
-        r->decided = calloc(words, sizeof *r->decided);
-        r->counted = r->decided ? calloc(words, sizeof *r->counted) : NULL;
-    }
+    r->decided = calloc(words, sizeof *r->decided);
+    r->counted = calloc(words, sizeof *r->counted);
     if (!c->of)
         c->of = calloc((size_t)s->layout.fragments + 1, sizeof *c->of);
-    if (!c->of || !r->sent) {
+    if (!c->of || !r->sent || !r->decided || !r->counted) {
         free(r->residual);
         r->residual = NULL; /* this once nothing is carried */
         return;
@@ -152,16 +150,18 @@ static struct kept *keep(struct set *s, const struct round *r, uint32_t fragment
     return k;
 }
 
-/* The contribution is frozen; at once back in the residual where there is no room. */
-static void freeze(struct set *s, const struct round *r, uint32_t fragment, float *residual, uint32_t n)
+/* The contribution is frozen, but for what its codec lost; at once back in the residual where there is no room. */
+static void freeze(struct set *s, const struct round *r, uint32_t fragment, float *residual, const float *lost, uint32_t n)
 {
     struct kept *k = keep(s, r, fragment);
     if (!k) {
         s->carry.sum.returned++;
         return;
     }
-    memcpy(k->x, residual, n * sizeof *residual);
-    memset(residual, 0, n * sizeof *residual);
+    for (uint32_t i = 0; i < n; i++) {
+        k->x[i] = residual[i] - lost[i];
+        residual[i] = lost[i];
+    }
 }
 
 void carry_coded(struct set *s, const struct round *r, uint32_t fragment, const float *mean, const float *x,
@@ -169,7 +169,7 @@ void carry_coded(struct set *s, const struct round *r, uint32_t fragment, const 
 {
     uint32_t elements;
     float *residual = r->residual ? residual_of(s, r->residual, fragment, &elements) : NULL;
-    bool open = !r->closing && !r->closed;
+    bool open = !r->closed && (!r->closing || !round_gathers(r)); /* closing, owners that keep theirs commit, then settle */
     bool in = r->own.mask[r->number_of[fragment]] >> r->self & 1;
     struct kept *k = NULL;
     if (!residual || (!open && memcmp(mean, x, n * sizeof *x) == 0))
@@ -188,25 +188,23 @@ void carry_coded(struct set *s, const struct round *r, uint32_t fragment, const 
     }
 }
 
-/* What got through of the node's contribution is not in the residual, what its codec lost of it is. */
-static void keep_what_was_lost(const struct set *s, const struct round *r, uint32_t fragment, uint32_t tensor,
-                               const float *x, float *residual, uint32_t n)
+/* What the codec lost of the node's contribution, times its weight: that is in no commit.  For its own share none was
+ * encoded. */
+static void lost_by_codec(const struct set *s, const struct round *r, uint32_t fragment, uint32_t tensor, const float *x,
+                          float lost[static FRAGMENT_ELEMENTS], uint32_t n)
 {
     const struct codec *codec = codec_by_id((uint8_t)s->layout.tensors[tensor].codec);
     const struct codec_args args = scatter_args(r, fragment);
     uint8_t bytes[WIRE_PAYLOAD_MAX];
     float sum[FRAGMENT_ELEMENTS], came[FRAGMENT_ELEMENTS];
-    if (r->owner_of_run[fragment / RUN_FRAGMENTS] == r->self)
-        return; /* carry_coded() has done so */
-    if (codec->id == SLEET_CODEC_F32) {
-        memset(residual, 0, n * sizeof *residual);
+    memset(lost, 0, n * sizeof *lost);
+    if (r->owner_of_run[fragment / RUN_FRAGMENTS] == r->self || codec->id == SLEET_CODEC_F32)
         return;
-    }
     const float *given = carry_add(s, r, fragment, x, sum);
     size_t len = codec->encode(bytes, given, n, &args);
     codec->decode(came, bytes, len, n);
     for (uint32_t i = 0; i < n; i++)
-        residual[i] = (float)(((double)given[i] - (double)came[i]) * r->weight);
+        lost[i] = (float)(((double)given[i] - (double)came[i]) * r->weight);
 }
 
 enum fate_of_own { OWN_IN, OWN_OUT, OWN_UNKNOWN };
@@ -224,7 +222,7 @@ static enum fate_of_own fate_of(const struct round *r, uint32_t fragment)
         bool pending = (r->own.mask[number] & self) && !r->own.discarded;
         return pending ? OWN_UNKNOWN : OWN_OUT;
     }
-    if (r->counted && bitmap_test(r->decided, fragment))
+    if (bitmap_test(r->decided, fragment))
         return bitmap_test(r->counted, fragment) ? OWN_IN : OWN_OUT;
     bool seen = bitmap_test(r->got, fragment) && r->held[fragment].weight > 0;
     return seen || !bitmap_test(r->sent, fragment) ? OWN_OUT : OWN_UNKNOWN;
@@ -248,12 +246,15 @@ static void settle(struct set *s, struct round *r, uint32_t fragment, bool withd
         double usual = norm_of(x, n) * r->weight;
         f->usual = (float)(f->usual > 0 ? (double)f->usual + (usual - (double)f->usual) / CARRY_MEMORY : usual);
     }
+    float lost[FRAGMENT_ELEMENTS];
+    if (fate != OWN_OUT)
+        lost_by_codec(s, r, fragment, tensor, x, lost, n);
     for (uint32_t i = 0; i < n && fate != OWN_IN && counts; i++)
         residual[i] = (float)((double)residual[i] + (double)x[i] * r->weight);
-    if (fate == OWN_IN)
-        keep_what_was_lost(s, r, fragment, tensor, x, residual, n);
+    if (fate == OWN_IN && r->owner_of_run[fragment / RUN_FRAGMENTS] != r->self) /* else carry_coded() has done so */
+        memcpy(residual, lost, n * sizeof *residual);
     else if (fate == OWN_UNKNOWN)
-        freeze(s, r, fragment, residual, n);
+        freeze(s, r, fragment, residual, lost, n);
     if (fate != OWN_IN && f->unserved > patience(s))
         shed(c, residual, n, CARRY_DECAY);
     note(c, f, most_of(s, r, fragment), residual, n);
@@ -272,6 +273,8 @@ bool carry_settle(struct set *s, struct round *r, bool withdrawn)
 void carry_decide(struct set *s, const struct round *r, uint32_t fragment, bool in)
 {
     struct carry *c = &s->carry;
+    if (in && c->of)
+        c->of[fragment].unserved = 0;
     for (struct kept **at = c->of ? &c->of[fragment].kept : NULL, *k; at && (k = *at);) {
         if (k->round != r->number || k->back) {
             at = &k->next;

@@ -4,7 +4,8 @@
  *
  * When a round closes each fragment's contribution has one of three fates.  The commit's mask shows it in:
  * the residual is what its codec lost.  The commit is there and does not show it, or it was never sent: it is the residual.
- * The commit was not seen: it is frozen, neither sent nor dropped, until a late commit decides; when the
+ * The commit was not seen: what the codec lost is the residual, the rest is frozen, neither sent nor dropped, until a late commit,
+ * or where commits stay with their owners a receipt, decides; when the
  * round leaves the window it returns, counted, for it may have been in.
  *
  * Invariant: of everything that was contributed each part is in commits, in the residual, frozen, or in `shed`.

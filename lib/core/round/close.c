@@ -279,6 +279,7 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
         bool unsent = r->contributes && r->lane[i].scatter_pos < r->lane[i].share;
         bool unserved = (p.flags & SLEET_DEADLINE) && r->lane[i].share;
         r->lane[i].summary_due |= (int)i != r->self && (unsent || unserved || r->lane[i].holes);
+        r->lane[i].summary_due |= receipt_gives(s, r, i);
         r->lane[i].summary_gap = MS(1);
         if (receipt_wanted(r, e, i))
             r->lane[i].summary_at = time_add(now, feedback_settle(&e->members[r->group.members[i].slot]));

@@ -98,14 +98,14 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
     uint64_t theirs = round_expand(r->number, w->sender_round);
     bool past = theirs > r->number || (theirs == r->number && (w->flags & SUMMARY_CLOSED));
     l->past |= past && !late_serves(&s->layout); /* else it has a use for late commits */
-    if (agrees && (w->flags & SUMMARY_SCATTER_HOLES) && (w->flags & SUMMARY_COMMITS_FINAL))
+    if (agrees && receipt_is(w))
         receipt_recv(s, r, rank, w);
     else if (agrees && (w->flags & SUMMARY_SCATTER_HOLES))
         ask_scatter(r, l, w, m, now);
     else if (agrees && !e->config->repair_off && (past || !e->config->repair_late))
         ask_gather(r, l, w, m, now);
     /* Whoever pinned another group cannot name holes: it asks by telling.  But an answer is none. */
-    bool asks = w->bits || (r->mixed && !(w->flags & SUMMARY_CLOSED) &&
+    bool asks = (w->bits && !receipt_is(w)) || (r->mixed && !(w->flags & SUMMARY_CLOSED) &&
                             time_since(now, l->said_at) >= ANSWER_GAP);
     if (asks && !l->repairs) {
         if (gather_sent(r, e, rank))
@@ -113,10 +113,8 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
         else
             view_answer(e->view, m); /* alive, still waiting or on its way */
     }
-    bool waits = !round_gathers(r) && !(w->flags & (SUMMARY_CLOSED | SUMMARY_COMMITS_FINAL));
-    bool receipt = (w->flags & SUMMARY_ASKS) && receipt_gives(s, r, rank); /* of use while the window is open */
-    l->summary_due |= receipt && time_since(now, l->said_at) >= feedback_settle(m);
-    l->summary_due |= waits && scatter_over(r, rank) && time_since(now, l->said_at) >= ANSWER_GAP;
+    bool owed = (w->flags & SUMMARY_ASKS) && (r->own.final || receipt_gives(s, r, rank));
+    l->summary_due |= owed && time_since(now, l->said_at) >= feedback_settle(m);
     owner_check(s, r, e, now);
 }
 
@@ -137,12 +135,20 @@ static bool wants_scatter(const struct round *r, uint32_t rank)
            (r->own.over >> rank & 1) && l->in_direct + l->in_repaired < r->lane[r->self].share;
 }
 
-/* Nothing comes back where commits stay with their owner: a lost end is not told again unless it is asked for. */
-static bool wants_end(const struct round *r, uint32_t rank)
+/* Nobody waits for commits that stay with their owner, and asks: so that the end of a contribution is not lost it is said again
+ * until the owner has committed, or gone on. */
+static bool tells_end(const struct set *s, const struct round *r, const struct env *e, uint32_t rank)
 {
-    const struct lane *l = &r->lane[rank];
-    return r->joined && !r->closed && !r->edges && !round_gathers(r) && !r->own.final && r->group.members[rank].contributes &&
-           !(r->own.over >> rank & 1) && l->in_direct + l->in_repaired < r->lane[r->self].share;
+    const struct group_member *g = &r->group.members[rank];
+    const struct member *m = &e->members[g->slot];
+    return !r->edges && !round_gathers(r) && r->contributes && scatter_over(r, rank) && !r->lane[rank].commits_final && m->alive &&
+           m->boot_id == g->boot_id && member_open_round(&m->sets[s->handle]) <= r->number;
+}
+
+static bool wants_word(const struct set *s, const struct round *r, const struct env *e, uint32_t rank, sleet_time now)
+{
+    return wants_gather(s, r, e, rank, now) || wants_scatter(r, rank) || receipt_wanted(r, e, rank) ||
+           tells_end(s, r, e, rank);
 }
 
 void feedback_count(struct round *r, uint32_t rank)
@@ -158,9 +164,21 @@ static bool due(const struct set *s, const struct round *r, const struct env *e,
     const struct lane *l = &r->lane[rank];
     if (l->summary_due || l->holes_due)
         return true;
-    if (!wants_gather(s, r, e, rank, now) && !wants_scatter(r, rank) && !wants_end(r, rank) && !receipt_wanted(r, e, rank))
+    if (!wants_word(s, r, e, rank, now))
         return false;
     return l->since_summary >= SUMMARY_EVERY || !time_before(now, l->summary_at);
+}
+
+/* Until the next word.  Where rounds close, and their window with them, there is no time to double it. */
+static sleet_duration next_gap(const struct set *s, const struct round *r, const struct env *e, uint32_t rank)
+{
+    const struct lane *l = &r->lane[rank];
+    sleet_duration settle = feedback_settle(&e->members[r->group.members[rank].slot]), gap = 2 * l->summary_gap;
+    if (tells_end(s, r, e, rank))
+        gap = l->summary_gap + l->summary_gap / 4 > settle ? l->summary_gap + l->summary_gap / 4 : settle;
+    if ((r->closed && (round_gathers(r) || receipt_wanted(r, e, rank))) || (r->edges && edge_wants_word(r, rank)))
+        gap = settle;
+    return gap < GAP_MAX ? gap : GAP_MAX;
 }
 
 static void put_holes(struct wire_summary *w, uint8_t *bits, const struct set *s, struct round *r,
@@ -231,7 +249,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
     w.bitmap = bits;
     bool gathered = !round_gathers(r) || (l->gather_pos >= r->own.commits && !parity_due(r, rank, PARITY_GATHER));
     w.flags |= (uint8_t)((scatter_over(r, rank) ? SUMMARY_SCATTER_OVER : 0) | (r->own.final && gathered ? SUMMARY_COMMITS_FINAL : 0) |
-                         (scatter ? SUMMARY_SCATTER_HOLES : 0) | (receipt_wanted(r, e, rank) ? SUMMARY_ASKS : 0));
+                         (scatter ? SUMMARY_SCATTER_HOLES : 0) | (receipt_wanted(r, e, rank) || tells_end(s, r, e, rank) ? SUMMARY_ASKS : 0));
     witness_fill(r, rank, &w);
     if (r->edges)
         edge_tell(s, r, rank, &w, bits);
@@ -245,11 +263,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
     l->said_at = now;
     l->since_summary = 0;
     if (!l->holes_due) {
-        l->summary_gap = l->summary_gap * 2 < GAP_MAX ? l->summary_gap * 2 : GAP_MAX;
-        bool ends = wants_end(r, rank) && l->in_direct > 0; /* its trainer is there */
-        bool answers = round_gathers(r) || member_open_round(&m->sets[s->handle]) > r->number; /* it is no slow owner */
-        if ((r->closed && answers) || ends || (r->edges && edge_wants_word(r, rank))) /* the window is a few rounds only, and those may be short */
-            l->summary_gap = feedback_settle(m) < GAP_MAX ? feedback_settle(m) : GAP_MAX;
+        l->summary_gap = next_gap(s, r, e, rank);
         l->summary_at = time_add(now, l->summary_gap);
     }
     return wire_summary_encode(out, cap, &w);
@@ -267,7 +281,7 @@ static sleet_time next_due(const struct set *s, const struct round *r, const str
             continue;
         if (l->summary_due || l->holes_due)
             return (sleet_time){0};
-        if (wants_gather(s, r, e, i, now) || wants_scatter(r, i) || wants_end(r, i) || receipt_wanted(r, e, i))
+        if (wants_word(s, r, e, i, now))
             t = l->since_summary >= SUMMARY_EVERY ? (sleet_time){0} : time_min(t, l->summary_at);
     }
     return t;

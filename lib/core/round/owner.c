@@ -11,6 +11,11 @@
 
 #define BIT(rank) ((uint64_t)1 << (rank))
 
+static bool is_committed(const struct round *r, uint32_t number)
+{
+    return r->own.wsum[number] < 0; /* the sign marks the commit; weights are positive */
+}
+
 static bool takes(const struct round *r)
 {
     return r->joined && !r->closing && !r->closed;
@@ -57,7 +62,7 @@ static uint32_t elements_of(const struct set *s, const struct round *r, uint32_t
 static void commit(struct set *s, struct round *r, const struct env *e, uint32_t number)
 {
     struct owner_side *o = &r->own;
-    if (sums_committed(r, number))
+    if (is_committed(r, number))
         return;
     uint32_t share = r->lane[r->self].share;
     if (number < share)
@@ -136,7 +141,7 @@ static void finish(struct set *s, struct round *r, const struct env *e)
     clip_drop_suspects(o, owner_numbers(r));
     parity_stop(r, PARITY_SCATTER);
     for (uint32_t i = 0; i < r->group.n; i++)
-        r->lane[i].summary_due |= (int)i != r->self && (gather_sent(r, e, i) || receipt_gives(s, r, i));
+        r->lane[i].summary_due |= (int)i != r->self && (gather_sent(r, e, i) || !round_gathers(r)); /* they say their end until then */
 }
 
 /* By the pinned group, or by what is known by now: it is no joiner any more. */
@@ -167,7 +172,7 @@ enum fate owner_recv(struct set *s, struct round *r, const struct env *e, uint32
         r->exact = true;
     if (o->mask[number] & BIT(rank))
         return FATE_ACCEPTED;
-    if (o->final || sums_committed(r, number)) {
+    if (o->final || is_committed(r, number)) {
         lane->in_late += mine && lane->in_direct + lane->in_repaired + lane->in_late < share;
         return FATE_STALE;
     }
@@ -329,7 +334,7 @@ void owner_wind_up(struct set *s, struct round *r, const struct env *e, uint32_t
         return;
     if (!round_gathers(r)) /* nobody else will see it: what is there by the deadline counts */
         commit(s, r, e, number);
-    if (sums_committed(r, number))
+    if (is_committed(r, number))
         gather_own(s, r, e, number);
     else if (!r->own.final)
         sums_add_own(s, r, e, number);

@@ -335,11 +335,12 @@ void carry_alone(struct set *, float *const *residual, uint32_t fragment, double
                  void *const *result);
 void carry_tell(const struct set *, engine_residual *);
 
-/* ---- receipt.c: what of a contribution an owner has counted whose commits stay with it */
+/* ---- receipt.c: what of a contribution is in the result of an owner whose commits stay with it */
 /* Does this node as an owner tell the member? */
 bool receipt_gives(const struct set *, const struct round *, uint32_t rank);
-/* The next window of what is missing, into a SUMMARY whose bitmap is zero. */
+/* The next window of what is not in it, into a SUMMARY whose bitmap is zero. */
 void receipt_fill(struct round *, uint32_t rank, struct wire_summary *, uint8_t *bits);
+bool receipt_is(const struct wire_summary *);
 /* Has the member not told all? */
 bool receipt_wanted(const struct round *, const struct env *, uint32_t rank);
 void receipt_recv(struct set *, struct round *, uint32_t rank, const struct wire_summary *);

@@ -14,9 +14,4 @@ void sums_add_own(struct set *, struct round *, const struct env *, uint32_t num
 /* What the sums of a number are divided by.  Who has not been heard in this round counts as
  * it did last. */
 double sums_divisor(const struct set *, const struct round *, const struct env *, uint32_t number);
-/* The fragment is committed: the sign marks it, weights are positive. */
-static inline bool sums_committed(const struct round *r, uint32_t number)
-{
-    return r->own.wsum[number] < 0;
-}
 #endif
