@@ -2,7 +2,10 @@
  * tensor/rotate.h do.  Each element becomes the nearest level of the Lloyd-Max quantizer of the
  * normal distribution, and one scale makes the whole unbiased over rotations (EDEN, arXiv
  * 2108.08842; with one bit it is DRIVE, arXiv 2105.08339): |x|^2 over the product of x with its
- * levels.  Expected squared error over |x|^2: 0.571, 0.133, 0.0358, 0.0096. */
+ * levels.  Expected squared error over |x|^2: 0.571, 0.133, 0.0358, 0.0096.
+ *
+ * Of 4 bits the levels are not equally frequent, and a prefix code (Huffman's, of the normal distribution) takes 3.82 bits of
+ * them: eight fragments then go into one datagram.  The sign of the scale says that it was used. */
 #include "codec/bits.h"
 #include "codec/codec.h"
 #include <float.h>
@@ -19,6 +22,21 @@ static const float levels[5][8] = {
     [3] = {0.245094179f, 0.756005281f, 1.343909279f, 2.151945705f},
     [4] = {0.128395030f, 0.388048299f, 0.656759119f, 0.942340456f, 1.256231197f, 1.618046386f,
            2.069017227f, 2.732589571f},
+};
+
+/* The prefix code: of a code of 4 bits, its sign first, lowest bits first. */
+#define WORD_WIDTH 4
+#define WORD_BITS 6 /* of the longest */
+static const struct word {
+    uint8_t bits, len;
+} words[16] = {
+    {0, 3}, {2, 3}, {4, 4}, {12, 4}, {6, 4}, {14, 5}, {30, 6}, {62, 6},
+    {1, 3}, {3, 3}, {5, 4}, {13, 4}, {7, 4}, {15, 5}, {31, 6}, {63, 6},
+};
+/* By the next bits without the sign: 16 times the length of the word, plus its level. */
+static const uint8_t word_at[1 << (WORD_BITS - 1)] = {
+    0x30, 0x31, 0x42, 0x44, 0x30, 0x31, 0x43, 0x55, 0x30, 0x31, 0x42, 0x44, 0x30, 0x31, 0x43, 0x66,
+    0x30, 0x31, 0x42, 0x44, 0x30, 0x31, 0x43, 0x55, 0x30, 0x31, 0x42, 0x44, 0x30, 0x31, 0x43, 0x67,
 };
 
 static inline size_t bytes_of(uint32_t n, uint32_t width)
@@ -73,9 +91,8 @@ quantize(int32_t *code, float *product, const float *y, const int32_t *threshold
         product[i] += f32_of((uint32_t)magnitude[i]) * nearest[i];
 }
 
-/* Codes of n elements, n at most BLOCK; where the bytes end. */
-static inline __attribute__((always_inline)) uint8_t *pack(uint8_t *out, const int32_t *code,
-                                                           uint32_t n, uint32_t width)
+/* Each code in `width` bits. */
+static inline __attribute__((always_inline)) void pack(uint8_t *out, const int32_t *code, uint32_t n, uint32_t width)
 {
     for (uint32_t at = 0; at < n; at += PACK) {
         uint32_t bits = 0, used = n - at < PACK ? (width * (n - at) + 7) / 8 : width;
@@ -84,7 +101,58 @@ static inline __attribute__((always_inline)) uint8_t *pack(uint8_t *out, const i
         for (uint32_t k = 0; k < used; k++)
             *out++ = (uint8_t)(bits >> (8 * k));
     }
-    return out;
+}
+
+/* Codes as words; the bytes, 0: not fewer than `most`. */
+static size_t put_words(uint8_t *out, const int32_t *code, uint32_t n, size_t most)
+{
+    size_t bits = 0;
+    uint64_t held = 0;
+    uint32_t fill = 0;
+    for (uint32_t i = 0; i < n; i++)
+        bits += words[code[i]].len;
+    if ((bits + 7) / 8 >= most)
+        return 0;
+    for (uint32_t i = 0; i < n; i++) {
+        held |= (uint64_t)words[code[i]].bits << fill;
+        fill += words[code[i]].len;
+        if (fill >= 32) {
+            put_le32(out, (uint32_t)held);
+            out += 4;
+            held >>= 32;
+            fill -= 32;
+        }
+    }
+    for (; fill; fill -= fill < 8 ? fill : 8, held >>= 8)
+        *out++ = (uint8_t)held;
+    return (bits + 7) / 8;
+}
+
+/* Values of n words; the bytes, 0: there are not so many, or not fewer than `most`, or bits are left in the last. */
+static size_t get_words(float *x, const uint8_t *in, size_t bytes, uint32_t n, const float *value, size_t most)
+{
+    uint64_t held = 0;
+    size_t at = 0, bits = 0;
+    uint32_t fill = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (fill < WORD_BITS && bytes - at >= 4) {
+            held |= (uint64_t)get_le32(in + at) << fill;
+            at += 4;
+            fill += 32;
+        }
+        for (; fill < WORD_BITS && at < bytes; fill += 8)
+            held |= (uint64_t)in[at++] << fill;
+        uint32_t sign = held & 1, word = word_at[held >> 1 & (sizeof word_at - 1)], len = word >> 4;
+        if (len > fill)
+            return 0;
+        x[i] = value[(word & 7) | sign << (WORD_WIDTH - 1)];
+        held >>= len;
+        fill -= len;
+        bits += len;
+    }
+    size_t used = (bits + 7) / 8;
+    bool left = bits % 8 && in[used - 1] >> bits % 8;
+    return used < most && !left ? used : 0;
 }
 
 static inline __attribute__((always_inline)) size_t
@@ -92,44 +160,54 @@ encode(uint8_t *restrict payload, const float *restrict x, uint32_t n, uint32_t 
 {
     const uint32_t half = 1u << (width - 1);
     const float *level = levels[width], most = f32_of(largest_bits(x, n));
+    const size_t plain = bytes_of(n, width);
+    size_t bytes = 0;
     float y[CODEC_ELEMENTS_MAX], product[BLOCK] = {0}, scale = most;
-    int32_t threshold[8];
-    memset(payload, 0, bytes_of(n, width));
+    int32_t code[CODEC_ELEMENTS_MAX], threshold[8];
     if (most >= FLT_MIN && most <= FLT_MAX) { /* else zeros, or for the decoder to refuse */
         float energy = scaled(y, x, n, 1 / most), rms = sqrtf(energy / (float)n);
-        uint8_t *out = payload + HEAD;
         for (uint32_t k = 0; k + 1 < half; k++)
             threshold[k] = (int32_t)f32_bits(rms * 0.5f * (level[k] + level[k + 1]));
-        for (uint32_t at = 0; at < n; at += BLOCK) {
-            int32_t code[BLOCK];
-            quantize(code, product, y + at, threshold, width);
-            out = pack(out, code, n - at < BLOCK ? n - at : BLOCK, width);
-        }
+        for (uint32_t at = 0; at < n; at += BLOCK)
+            quantize(code + at, product, y + at, threshold, width);
         scale = energy / total(product);
         float limit = FLT_MAX / most / level[half - 1] * (1 - 0x1p-21f);
         scale = most * (scale < limit ? scale : limit);
-    } else if (most < FLT_MIN) {
-        scale = 0;
+        if (width == WORD_WIDTH)
+            bytes = put_words(payload + HEAD, code, n, plain - HEAD);
+        if (!bytes)
+            pack(payload + HEAD, code, n, width);
+    } else {
+        scale = most < FLT_MIN ? 0 : most;
+        memset(payload + HEAD, 0, plain - HEAD);
     }
-    put_le32(payload, f32_bits(scale));
-    return bytes_of(n, width);
+    put_le32(payload, f32_bits(scale) | (bytes ? F32_SIGN : 0));
+    return bytes ? HEAD + bytes : plain;
 }
 
 static inline __attribute__((always_inline)) size_t
 decode(float *restrict x, const uint8_t *restrict payload, size_t bytes, uint32_t n, uint32_t width)
 {
     const uint32_t half = 1u << (width - 1);
+    const size_t plain = bytes_of(n, width);
     float value[16], scale;
-    if (bytes < bytes_of(n, width))
+    if (bytes < HEAD)
         return 0;
     scale = f32_of(get_le32(payload));
+    bool coded = width == WORD_WIDTH && f32_bits(scale) & F32_SIGN;
+    if (!coded && bytes < plain)
+        return 0;
     for (uint32_t k = 0; k < half; k++) {
-        value[k] = scale * levels[width][k];
+        value[k] = (coded ? -scale : scale) * levels[width][k];
         value[half + k] = -value[k];
     }
     if (f32_bad(f32_bits(value[half - 1])))
         return CODEC_NONFINITE;
     const uint8_t *in = payload + HEAD;
+    if (coded) {
+        size_t used = get_words(x, in, bytes - HEAD, n, value, plain - HEAD);
+        return used ? HEAD + used : 0;
+    }
     for (uint32_t at = 0; at < n; at += PACK) {
         uint32_t here = n - at < PACK ? n - at : PACK, packed = 0;
         uint32_t used = (width * here + 7) / 8;
@@ -140,7 +218,7 @@ decode(float *restrict x, const uint8_t *restrict payload, size_t bytes, uint32_
         if (here < PACK && packed >> (width * here))
             return 0; /* bits of elements that there are not */
     }
-    return bytes_of(n, width);
+    return plain;
 }
 
 #define ROT(width)                                                                                 \
@@ -157,6 +235,7 @@ decode(float *restrict x, const uint8_t *restrict payload, size_t bytes, uint32_
     const struct codec codec_rot##width = {                                                        \
         .id = SLEET_CODEC_ROT##width,                                                              \
         .rotated = true,                                                                           \
+        .varies = width == WORD_WIDTH,                                                             \
         .bytes_max = HEAD + width * CODEC_ELEMENTS_MAX / 8,                                        \
         .encode = encode##width,                                                                   \
         .decode = decode##width,                                                                   \

@@ -98,6 +98,7 @@ static size_t topk_decode(float *restrict x, const uint8_t *restrict payload, si
 const struct codec codec_topk = {
     .id = SLEET_CODEC_TOPK,
     .sparse = true,
+    .varies = true,
     .bytes_max = HEAD + PLAIN * CODEC_ELEMENTS_MAX,
     .encode = topk_encode,
     .decode = topk_decode,

@@ -51,5 +51,5 @@ uint32_t parts_fit(const struct tensor *t)
 {
     const struct codec *c = codec_by_id((uint8_t)t->codec);
     uint32_t n = WIRE_PAYLOAD_MAX / c->bytes_max;
-    return c->sparse || n > RUN_FRAGMENTS ? RUN_FRAGMENTS : n;
+    return c->varies || n > RUN_FRAGMENTS ? RUN_FRAGMENTS : n;
 }
