@@ -1,6 +1,7 @@
 /* abuse.c - a local client that does what none should, for clients.sh.
  *
  *   abuse api            every function of libsleet on NULL, unfinished and finished handles
+ *   abuse ask LINE       prints what is answered to it
  *   abuse garbage N      N connections of random bytes ($SLEET_TEST_SEED)
  *   abuse flood MS       asks for reports for so long, as fast as it is answered
  *   abuse deaf           asks for reports and reads no answer until the daemon hangs up
@@ -10,7 +11,7 @@
  *   abuse steps BYTES X  small steps from common values, of which X times is sent; 1: honest
  *   abuse held BYTES     a round that its deadline closes; is the result written afterwards?
  *
- * $SLEET_CONTROL names the daemon's socket.  Each ends with a line "MODE: ...". */
+ * $SLEET_CONTROL names the daemon's socket.  Each but `ask` ends with a line "MODE: ...". */
 #include "base/rng.h"
 #include "sleet.h"
 #include <errno.h>
@@ -215,6 +216,18 @@ static int do_api(void)
 
 /* ---- the socket ------------------------------------------------------------------ */
 
+static int do_ask(const char *line)
+{
+    char data[65536];
+    int fd = dial();
+    say(fd, line);
+    say(fd, "\n");
+    shutdown(fd, SHUT_WR);
+    for (ssize_t n; (n = recv(fd, data, sizeof data, 0)) > 0;)
+        fwrite(data, 1, (size_t)n, stdout);
+    return EXIT_SUCCESS;
+}
+
 static int do_garbage(int connections)
 {
     const char *seed = getenv("SLEET_TEST_SEED");
@@ -400,6 +413,8 @@ int main(int argc, char **argv)
     uint64_t n = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
     if (strcmp(mode, "api") == 0)
         return do_api();
+    if (strcmp(mode, "ask") == 0 && argc > 2)
+        return do_ask(argv[2]);
     if (strcmp(mode, "garbage") == 0)
         return do_garbage((int)n);
     if (strcmp(mode, "flood") == 0)
@@ -416,7 +431,7 @@ int main(int argc, char **argv)
         do_steps(n, strtod(argv[3], NULL));
     if (strcmp(mode, "held") == 0)
         return do_held(n);
-    fprintf(stderr, "usage: abuse api|garbage N|flood MS|deaf|half|mid BYTES|rounds BYTES|"
+    fprintf(stderr, "usage: abuse api|ask LINE|garbage N|flood MS|deaf|half|mid BYTES|rounds BYTES|"
                     "steps BYTES X|held BYTES\n");
     return 2;
 }

@@ -3,7 +3,7 @@
 # Arguments: the cases to run, of keygen config sealed allow run evict operators rekey (all).  Needs the build folder in
 # SLEET_BUILD or BUILDDIR.
 # shellcheck source=lib.sh disable=SC2034,SC2154
-. "$(dirname "$0")/lib.sh" keys sleetd sleetctl mismatch
+. "$(dirname "$0")/lib.sh" keys sleetd sleetctl abuse mismatch
 unset SLEET_JOB_SECURITY # the default is what is tested
 
 # told CODE PATTERN ARGUMENTS...: sleetctl keygen ends with CODE and a line that matches.
@@ -204,7 +204,8 @@ evict_case() {
     ok "evict: nor without a key file" orders 1 'none\.key: No such file' evict "${id[c]}" --operator "$work/s/none.key"
     ok "evict: nor of the node that is asked" orders 1 'is the one that answers here' evict "${id[a]}" --operator "$key"
     ok "evict: nor of no number" orders 2 'usage' evict c --operator "$key"
-    ok "evict: nor by a line of one's own" eval 'printf "order %0256d\n" 0 | timeout 5 socat - "UNIX-CONNECT:$work/a.sock" 2>/dev/null | grep -q "^400 order"'
+    ok "evict: nor by a line of one's own" eval \
+        'SLEET_CONTROL=$work/a.sock timeout 10 "$build/abuse" ask "order $(printf %0256d 0)" | grep -q "^400 order"'
     ok "evict: without a list it cannot last, and says so" orders 1 'this does not last: .*rekey' evict "${id[c]}" --operator "$key"
     ok "evict: though all know it" said o.out "^node ${id[c]} is evicted; [12] of [12] other members know it"
     ok "evict: the others are two" eval 'until_true 5 alive a 2 && until_true 5 alive b 2'
