@@ -81,6 +81,8 @@ names=( # the suites that should catch it, or the training: the fault
     "estimators: an owner says that it has used what its trainer has not got"
     "estimators: what a codec lost goes with what is frozen"
     "estimators: what is committed at the deadline stays in the residual"
+    "estimators: a receipt is numbered in a list that the other has not got"
+    "estimators: who cannot tell yet is asked as fast as ever"
 )
 needs_row=" 1 " # numbers, a space around each
 
@@ -184,9 +186,11 @@ fault() { # NUMBER
     54) plant $feedback '    return !r->edges && !round_gathers(r) && r->contributes' \
         '    return r->edges && !round_gathers(r) && r->contributes' ;;
     55) plant $owner '    if (!round_gathers(r)) /* nobody else' '    if (false) /* nobody else' ;;
-    56) plant lib/core/round/receipt.c '        if (!used ||' '        if ((!used && r->withheld) ||' ;;
+    56) plant lib/core/round/receipt.c 'own && bitmap_test(r->got, fragment) && !r->withheld &&' 'own &&' ;;
     57) plant lib/core/round/carry.c '        residual[i] = lost[i];' '        residual[i] = 0;' ;;
     58) plant lib/core/round/carry.c '(!r->closing || !round_gathers(r)); /*' '!r->closing; /*' ;;
+    59) plant lib/core/round/receipt.c '    bool all = round_disagrees(r, rank);' '    bool all = false;' ;;
+    60) plant $feedback ' : GAP_IDLE;' ' : GAP_MAX;' ;;
     *) say "there is no fault $1"; return 1 ;;
     esac
 }

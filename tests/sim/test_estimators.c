@@ -336,6 +336,54 @@ static void nor_where_an_owner_pauses(void)
     }
 }
 
+/* Where two have different lists, and number an owner's share differently, receipts pass all the same. */
+static void nor_while_lists_differ(void)
+{
+    static struct book b;
+    sleet_rng rng = {test_seed()};
+    const sleet_round_options o = {.deadline_ns = SEC(2)};
+    const struct sim_link slow = {.delay = MS(300)};
+    cluster *c = carrying_by(SLEET_REDUCE_SCATTER, 0, 0);
+    REQUIRE(c);
+    sim_kill(cluster_sim(c), 3);
+    cluster_idle(c, SEC(3));
+    sim_set_link(cluster_sim(c), 0, 3, &slow); /* these meet later than the others */
+    sim_set_link(cluster_sim(c), 3, 0, &slow);
+    CHECK(sim_restart(cluster_sim(c), 3));
+    CHECK_EQ(cluster_register(c, 3), SLEET_OK);
+    cluster_idle(c, MS(400));
+    b = (struct book){.owners = true};
+    keep_book(c, &rng, 20, 1, 1, &o, &b);
+    CHECK_EQ(cluster_report(c, 0)->report.expected, 3);
+    CHECK_EQ(cluster_report(c, 1)->report.expected, 4);
+    for (uint32_t i = 0; i < NODES; i++)
+        CHECK_EQ(residual_of(c, i).returned, 0);
+    cluster_free(c);
+}
+
+static void count_summaries(sim *s, const struct sim_datagram *d, void *arg)
+{
+    *(uint64_t *)arg += (d->data[0] & 15) == 7;
+    sim_relay(s, d, 0);
+}
+
+/* An owner whose trainer pauses cannot tell; it is asked more and more seldom. */
+static void who_cannot_tell_is_asked_seldom(void)
+{
+    const sleet_round_options o = {.deadline_ns = SEC(2)};
+    cluster *c = carrying_by(SLEET_REDUCE_SCATTER, 0, 0);
+    uint64_t summaries = 0;
+    REQUIRE(c);
+    cluster_set_active(c, 3, false);
+    for (int round = 0; round < 5; round++)
+        CHECK(cluster_round(c, &o));
+    cluster_idle(c, SEC(20));
+    sim_on_datagram(cluster_sim(c), count_summaries, &summaries);
+    cluster_idle(c, SEC(10));
+    CHECK(summaries > 0 && summaries < 500);
+    cluster_free(c);
+}
+
 /* An owner's own residual is in what it commits, at its deadline as well: once. */
 static void what_is_committed_late_leaves_the_residual(void)
 {
@@ -526,6 +574,8 @@ TEST_SUITE(estimators) = {
     TEST(carry_loses_nothing),
     TEST(nor_where_owners_stay),
     TEST(nor_where_an_owner_pauses),
+    TEST(nor_while_lists_differ),
+    TEST(who_cannot_tell_is_asked_seldom),
     TEST(what_is_committed_late_leaves_the_residual),
     TEST(receipts_come_in_windows),
     TEST(nor_do_codecs),

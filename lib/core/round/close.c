@@ -281,7 +281,7 @@ void set_close(struct set *s, struct round *r, const struct env *e, int error, s
         r->lane[i].summary_due |= (int)i != r->self && (unsent || unserved || r->lane[i].holes);
         r->lane[i].summary_due |= receipt_gives(s, r, i);
         r->lane[i].summary_gap = MS(1);
-        if (receipt_wanted(r, e, i))
+        if (receipt_wanted(r, e, i)) /* it may be on its way */
             r->lane[i].summary_at = time_add(now, feedback_settle(&e->members[r->group.members[i].slot]));
     }
     late_own(s, r);

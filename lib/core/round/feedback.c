@@ -7,6 +7,7 @@
 
 #define ANSWER_GAP MS(10) /* between answers to one that names no holes */
 #define GAP_MAX MS(50)
+#define GAP_IDLE SEC(1)
 #define SUMMARY_EVERY 64
 #define COUNTER_MARGIN 8 /* packets that may overtake before a hole counts as lost */
 #define BITS_MAX 8192u
@@ -98,7 +99,7 @@ void feedback_recv(struct set *s, struct round *r, const struct env *e, uint32_t
     uint64_t theirs = round_expand(r->number, w->sender_round);
     bool past = theirs > r->number || (theirs == r->number && (w->flags & SUMMARY_CLOSED));
     l->past |= past && !late_serves(&s->layout); /* else it has a use for late commits */
-    if (agrees && receipt_is(w))
+    if (receipt_is(w))
         receipt_recv(s, r, rank, w);
     else if (agrees && (w->flags & SUMMARY_SCATTER_HOLES))
         ask_scatter(r, l, w, m, now);
@@ -169,16 +170,22 @@ static bool due(const struct set *s, const struct round *r, const struct env *e,
     return l->since_summary >= SUMMARY_EVERY || !time_before(now, l->summary_at);
 }
 
-/* Until the next word.  Where rounds close, and their window with them, there is no time to double it. */
+/* Until the next word.  Where a window of few and short rounds does not leave the time it hardly grows; an owner
+ * that is still in the round cannot tell what it has used, and is asked seldom in the end. */
 static sleet_duration next_gap(const struct set *s, const struct round *r, const struct env *e, uint32_t rank)
 {
     const struct lane *l = &r->lane[rank];
-    sleet_duration settle = feedback_settle(&e->members[r->group.members[rank].slot]), gap = 2 * l->summary_gap;
-    if (tells_end(s, r, e, rank))
-        gap = l->summary_gap + l->summary_gap / 4 > settle ? l->summary_gap + l->summary_gap / 4 : settle;
-    if ((r->closed && (round_gathers(r) || receipt_wanted(r, e, rank))) || (r->edges && edge_wants_word(r, rank)))
+    const struct member *m = &e->members[r->group.members[rank].slot];
+    sleet_duration settle = feedback_settle(m), gap = 2 * l->summary_gap, most = GAP_MAX;
+    bool ends = tells_end(s, r, e, rank), wants = receipt_wanted(r, e, rank);
+    if (ends || wants) {
+        gap = l->summary_gap + l->summary_gap / (wants ? 32 : 4);
+        gap = gap > settle ? gap : settle;
+        most = ends ? GAP_MAX : GAP_IDLE;
+    } else if ((r->closed && round_gathers(r)) || (r->edges && edge_wants_word(r, rank))) {
         gap = settle;
-    return gap < GAP_MAX ? gap : GAP_MAX;
+    }
+    return gap < most ? gap : most;
 }
 
 static void put_holes(struct wire_summary *w, uint8_t *bits, const struct set *s, struct round *r,
@@ -254,7 +261,7 @@ size_t feedback_fill(struct set *s, struct round *r, const struct env *e, uint32
     if (r->edges)
         edge_tell(s, r, rank, &w, bits);
     else if (receipt_gives(s, r, rank))
-        receipt_fill(r, rank, &w, bits);
+        receipt_fill(s, r, rank, &w, bits);
     else if (scatter || wants_gather(s, r, e, rank, now))
         put_holes(&w, bits, s, r, rank, scatter);
     l->holes_due = !scatter && wants_scatter(r, rank);

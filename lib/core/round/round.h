@@ -339,9 +339,9 @@ void carry_tell(const struct set *, engine_residual *);
 /* Does this node as an owner tell the member? */
 bool receipt_gives(const struct set *, const struct round *, uint32_t rank);
 /* The next window of what is not in it, into a SUMMARY whose bitmap is zero. */
-void receipt_fill(struct round *, uint32_t rank, struct wire_summary *, uint8_t *bits);
+void receipt_fill(const struct set *, struct round *, uint32_t rank, struct wire_summary *, uint8_t *bits);
 bool receipt_is(const struct wire_summary *);
-/* Has the member not told all? */
+/* Has the member not told all of what is still in doubt? */
 bool receipt_wanted(const struct round *, const struct env *, uint32_t rank);
 void receipt_recv(struct set *, struct round *, uint32_t rank, const struct wire_summary *);
 

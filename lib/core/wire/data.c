@@ -5,9 +5,6 @@
 #include <math.h>
 
 #define DATA_FLAGS (DATA_YOURS | DATA_LAST | DATA_CLOSED | DATA_EXACT)
-#define SUMMARY_FLAGS                                                                        \
-    (SUMMARY_SCATTER_OVER | SUMMARY_COMMITS_FINAL | SUMMARY_CLOSED | SUMMARY_SCATTER_HOLES |  \
-     SUMMARY_WITNESS | SUMMARY_ASKS | SUMMARY_TAKES_NONE)
 
 bool wire_is_low(uint8_t phase)
 {
@@ -105,17 +102,19 @@ int wire_data_decode(struct wire_data *d, const uint8_t *p, size_t n)
     return SLEET_OK;
 }
 
-/* What is said of another owner is said of its commits, and alone. */
-static bool of_fits(const struct wire_summary *s)
+/* What is said of another owner is said of its commits, and alone; only a receipt numbers the fragments of the set. */
+static bool summary_fits(const struct wire_summary *s)
 {
-    return s->of <= SLEET_GROUP_MAX && (!s->of || !(s->flags & ~SUMMARY_CLOSED));
+    int receipt = SUMMARY_SCATTER_HOLES | SUMMARY_COMMITS_FINAL;
+    return s->of <= SLEET_GROUP_MAX && (!s->of || !(s->flags & ~SUMMARY_CLOSED)) &&
+           (!(s->flags & SUMMARY_ALL) || (s->flags & receipt) == receipt);
 }
 
 size_t wire_summary_encode(uint8_t *out, size_t cap, const struct wire_summary *s)
 {
     byte_writer w = writer_of(out, cap);
-    if (s->bits > WIRE_SUMMARY_BITS_MAX || (s->flags & ~SUMMARY_FLAGS) || (s->bits && !s->bitmap) ||
-        s->owner >= SLEET_GROUP_MAX || !of_fits(s))
+    if (s->bits > WIRE_SUMMARY_BITS_MAX || (s->bits && !s->bitmap) || s->owner >= SLEET_GROUP_MAX ||
+        !summary_fits(s))
         return 0;
     put_u32(&w, s->set);
     put_u32(&w, s->group);
@@ -171,8 +170,7 @@ int wire_summary_decode(struct wire_summary *s, const uint8_t *p, size_t n)
     }
     size_t bytes = (s->bits + 7u) / 8;
     s->bitmap = get_bytes(&r, bytes);
-    if (!get_done(&r) || s->bits > WIRE_SUMMARY_BITS_MAX || (s->flags & ~SUMMARY_FLAGS) ||
-        s->owner >= SLEET_GROUP_MAX || !of_fits(s))
+    if (!get_done(&r) || s->bits > WIRE_SUMMARY_BITS_MAX || s->owner >= SLEET_GROUP_MAX || !summary_fits(s))
         return SLEET_EMALFORMED;
     if (s->bits % 8 && s->bitmap[bytes - 1] >> (s->bits % 8))
         return SLEET_EMALFORMED;

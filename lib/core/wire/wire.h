@@ -180,8 +180,9 @@ enum {
     SUMMARY_CLOSED = 4,
     SUMMARY_SCATTER_HOLES = 8,
     SUMMARY_WITNESS = 16, /* `owner` and `digest` are there */
-    SUMMARY_ASKS = 32,      /* among neighbours: say what you hold; of an owner whose commits stay: when you have committed, and what */
-    SUMMARY_TAKES_NONE = 64 /* among neighbours: of you in this round */
+    SUMMARY_ASKS = 32, /* among neighbours: say what you hold; of an owner whose commits stay: when you have committed, and what */
+    SUMMARY_TAKES_NONE = 64, /* among neighbours: of you in this round */
+    SUMMARY_ALL = 128        /* the bitmap numbers the fragments of the set */
 };
 
 struct wire_summary {
