@@ -11,6 +11,17 @@ bool receipt_gives(const struct set *s, const struct round *r, uint32_t rank)
     return s->layout.kind.estimator == SLEET_CARRY && !round_gathers(r) && over && (int)rank != r->self;
 }
 
+void receipt_skip(struct set *s)
+{
+    for (uint32_t k = 0; k < ROUNDS_RING; k++) {
+        struct round *r = s->ring[k];
+        for (uint32_t i = 0; r && !r->joined && i < r->group.n; i++)
+            r->lane[i].summary_due |= receipt_gives(s, r, i);
+        if (r)
+            r->quiet_until = (sleet_time){0};
+    }
+}
+
 /* The contribution of the member is in the trainer's result. */
 static bool uses(const struct round *r, uint32_t rank, uint32_t fragment)
 {

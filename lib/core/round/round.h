@@ -338,6 +338,8 @@ void carry_tell(const struct set *, engine_residual *);
 /* ---- receipt.c: what of a contribution is in the result of an owner whose commits stay with it */
 /* Does this node as an owner tell the member? */
 bool receipt_gives(const struct set *, const struct round *, uint32_t rank);
+/* The trainer has gone past rounds that it did not join: who contributed there is told. */
+void receipt_skip(struct set *);
 /* The next window of what is not in it, into a SUMMARY whose bitmap is zero. */
 void receipt_fill(const struct set *, struct round *, uint32_t rank, struct wire_summary *, uint8_t *bits);
 bool receipt_is(const struct wire_summary *);

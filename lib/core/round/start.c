@@ -135,6 +135,8 @@ static void join(struct set *s, struct round *r, const struct env *e, sleet_time
     late_skip(s, e, r->number, now);
     switch_pace(&s->switching, now);
     s->own_round = r->number;
+    if (r->skipped)
+        receipt_skip(s);
     s->open = r;
     for (uint32_t i = 0; i < r->group.n; i++) {
         const struct member *m = &e->members[r->group.members[i].slot];
