@@ -22,8 +22,8 @@ struct codec {
     uint8_t id;         /* on the wire; SLEET_CODEC_... */
     bool rotated;       /* its values have been rotated, see tensor/rotate.h */
     bool sparse;        /* takes `keep` */
-    bool varies;        /* the bytes of a full fragment: most of them take fewer than bytes_max */
     uint32_t bytes_max; /* of a full fragment; fewer elements take less */
+    uint32_t bytes_usual; /* of most full fragments, where those are fewer; 0: all take bytes_max */
     /* Bytes written, at most bytes_max; n finite values. */
     size_t (*encode)(uint8_t *payload, const float *values, uint32_t n, const struct codec_args *);
     /* Bytes used of `bytes`; 0 when they are malformed, CODEC_NONFINITE when they stand for a value

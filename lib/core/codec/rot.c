@@ -11,7 +11,7 @@
 #include <float.h>
 #include <math.h>
 
-#define HEAD 4   /* the scale */
+#define HEAD 2   /* the scale */
 #define BLOCK 32 /* elements quantized at a time */
 #define PACK 8   /* elements packed at a time: so many make whole bytes, of any width */
 
@@ -106,53 +106,32 @@ static inline __attribute__((always_inline)) void pack(uint8_t *out, const int32
 /* Codes as words; the bytes, 0: not fewer than `most`. */
 static size_t put_words(uint8_t *out, const int32_t *code, uint32_t n, size_t most)
 {
+    struct bits_out o = {.at = out};
     size_t bits = 0;
-    uint64_t held = 0;
-    uint32_t fill = 0;
     for (uint32_t i = 0; i < n; i++)
         bits += words[code[i]].len;
     if ((bits + 7) / 8 >= most)
         return 0;
-    for (uint32_t i = 0; i < n; i++) {
-        held |= (uint64_t)words[code[i]].bits << fill;
-        fill += words[code[i]].len;
-        if (fill >= 32) {
-            put_le32(out, (uint32_t)held);
-            out += 4;
-            held >>= 32;
-            fill -= 32;
-        }
-    }
-    for (; fill; fill -= fill < 8 ? fill : 8, held >>= 8)
-        *out++ = (uint8_t)held;
+    for (uint32_t i = 0; i < n; i++)
+        bits_put(&o, words[code[i]].bits, words[code[i]].len);
+    bits_end(&o);
     return (bits + 7) / 8;
 }
 
-/* Values of n words; the bytes, 0: there are not so many, or not fewer than `most`, or bits are left in the last. */
-static size_t get_words(float *x, const uint8_t *in, size_t bytes, uint32_t n, const float *value, size_t most)
+/* Values of n words; the bytes, 0: there are not so many, or not fewer than `most`. */
+static size_t get_words(float *x, const uint8_t *from, size_t bytes, uint32_t n, const float *value, size_t most)
 {
-    uint64_t held = 0;
-    size_t at = 0, bits = 0;
-    uint32_t fill = 0;
+    struct bits_in in = {from, from + bytes, 0, 0};
     for (uint32_t i = 0; i < n; i++) {
-        if (fill < WORD_BITS && bytes - at >= 4) {
-            held |= (uint64_t)get_le32(in + at) << fill;
-            at += 4;
-            fill += 32;
-        }
-        for (; fill < WORD_BITS && at < bytes; fill += 8)
-            held |= (uint64_t)in[at++] << fill;
-        uint32_t sign = held & 1, word = word_at[held >> 1 & (sizeof word_at - 1)], len = word >> 4;
-        if (len > fill)
-            return 0;
+        if (in.fill < WORD_BITS)
+            bits_fetch(&in);
+        uint32_t sign = in.held & 1, word = word_at[in.held >> 1 & (sizeof word_at - 1)];
         x[i] = value[(word & 7) | sign << (WORD_WIDTH - 1)];
-        held >>= len;
-        fill -= len;
-        bits += len;
+        if (!bits_take(&in, word >> 4))
+            return 0;
     }
-    size_t used = (bits + 7) / 8;
-    bool left = bits % 8 && in[used - 1] >> bits % 8;
-    return used < most && !left ? used : 0;
+    size_t used = bits_used(&in, from);
+    return used < most ? used : 0;
 }
 
 static inline __attribute__((always_inline)) size_t
@@ -171,7 +150,7 @@ encode(uint8_t *restrict payload, const float *restrict x, uint32_t n, uint32_t 
         for (uint32_t at = 0; at < n; at += BLOCK)
             quantize(code + at, product, y + at, threshold, width);
         scale = energy / total(product);
-        float limit = FLT_MAX / most / level[half - 1] * (1 - 0x1p-21f);
+        float limit = FLT_MAX / most / level[half - 1] * (1 - 0x1p-7f); /* it is rounded */
         scale = most * (scale < limit ? scale : limit);
         if (width == WORD_WIDTH)
             bytes = put_words(payload + HEAD, code, n, plain - HEAD);
@@ -181,7 +160,7 @@ encode(uint8_t *restrict payload, const float *restrict x, uint32_t n, uint32_t 
         scale = most < FLT_MIN ? 0 : most;
         memset(payload + HEAD, 0, plain - HEAD);
     }
-    put_le32(payload, f32_bits(scale) | (bytes ? F32_SIGN : 0));
+    put_le16(payload, (uint16_t)(bf16_of(scale) | (bytes ? BF16_SIGN : 0)));
     return bytes ? HEAD + bytes : plain;
 }
 
@@ -190,10 +169,10 @@ decode(float *restrict x, const uint8_t *restrict payload, size_t bytes, uint32_
 {
     const uint32_t half = 1u << (width - 1);
     const size_t plain = bytes_of(n, width);
-    float value[16], scale;
+    float value[16];
     if (bytes < HEAD)
         return 0;
-    scale = f32_of(get_le32(payload));
+    float scale = bf16_value(get_le16(payload));
     bool coded = width == WORD_WIDTH && f32_bits(scale) & F32_SIGN;
     if (!coded && bytes < plain)
         return 0;
@@ -235,8 +214,8 @@ decode(float *restrict x, const uint8_t *restrict payload, size_t bytes, uint32_
     const struct codec codec_rot##width = {                                                        \
         .id = SLEET_CODEC_ROT##width,                                                              \
         .rotated = true,                                                                           \
-        .varies = width == WORD_WIDTH,                                                             \
         .bytes_max = HEAD + width * CODEC_ELEMENTS_MAX / 8,                                        \
+        .bytes_usual = width == WORD_WIDTH ? 140 : 0,                                              \
         .encode = encode##width,                                                                   \
         .decode = decode##width,                                                                   \
     };

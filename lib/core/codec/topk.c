@@ -98,8 +98,8 @@ static size_t topk_decode(float *restrict x, const uint8_t *restrict payload, si
 const struct codec codec_topk = {
     .id = SLEET_CODEC_TOPK,
     .sparse = true,
-    .varies = true,
     .bytes_max = HEAD + PLAIN * CODEC_ELEMENTS_MAX,
+    .bytes_usual = HEAD + ENTRY * CODEC_ELEMENTS_MAX / 10,
     .encode = topk_encode,
     .decode = topk_decode,
 };

@@ -50,6 +50,6 @@ int parts_decode_low(const struct wire_data *d, struct part *out)
 uint32_t parts_fit(const struct tensor *t)
 {
     const struct codec *c = codec_by_id((uint8_t)t->codec);
-    uint32_t n = WIRE_PAYLOAD_MAX / c->bytes_max;
-    return c->varies || n > RUN_FRAGMENTS ? RUN_FRAGMENTS : n;
+    uint32_t n = WIRE_PAYLOAD_MAX / (c->bytes_usual ? c->bytes_usual : c->bytes_max);
+    return n < RUN_FRAGMENTS ? n : RUN_FRAGMENTS;
 }
