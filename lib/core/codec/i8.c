@@ -42,17 +42,16 @@ static void round_block(int8_t *out, const float *y, const uint16_t *random, flo
 /* The parameter of the fewest bits for n magnitudes. */
 static uint32_t best_low(const uint8_t *magnitude, uint32_t n, size_t *bits)
 {
-    uint32_t best = LOW_MAX;
+    uint32_t best = LOW_MAX, most = 0;
     *bits = SIZE_MAX;
+    for (uint32_t i = 0; i < n; i++)
+        most |= magnitude[i]; /* above HIGH_MAX, which is all ones, where one of them is */
     for (uint32_t low = 0; low <= LOW_MAX; low++) {
-        uint32_t sum = 0, most = 0;
-        for (uint32_t i = 0; i < n; i++) {
-            uint32_t high = (uint32_t)magnitude[i] >> low;
-            sum += high;
-            most = high > most ? high : most;
-        }
+        uint16_t sum = 0; /* at most 127 each */
+        for (uint32_t i = 0; i < n; i++)
+            sum = (uint16_t)(sum + (magnitude[i] >> low));
         size_t all = sum + (size_t)n * (2 + low);
-        if (most <= HIGH_MAX && all < *bits) {
+        if (most >> low <= HIGH_MAX && all < *bits) {
             *bits = all;
             best = low;
         }
