@@ -218,7 +218,7 @@ static int do_api(void)
 
 static int do_ask(const char *line)
 {
-    char data[65536];
+    char data[4096];
     int fd = dial();
     say(fd, line);
     say(fd, "\n");
