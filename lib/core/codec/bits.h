@@ -9,8 +9,8 @@
 #define F32_MAGNITUDE 0x7fffffffu
 #define F32_SIGN 0x80000000u
 #define F32_INFINITY 0x7f800000u /* magnitudes from here on are not finite */
-#define BF16_SIGN 0x8000u
 #define BF16_LIMIT 0x7f7f8000    /* and from here on are beyond bf16 */
+#define BF16_SIGN 0x8000u
 
 static inline uint32_t f32_bits(float v)
 {

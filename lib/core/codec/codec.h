@@ -19,10 +19,10 @@ struct codec_args {
 };
 
 struct codec {
-    uint8_t id;         /* on the wire; SLEET_CODEC_... */
-    bool rotated;       /* its values have been rotated, see tensor/rotate.h */
-    bool sparse;        /* takes `keep` */
-    uint32_t bytes_max; /* of a full fragment; fewer elements take less */
+    uint8_t id;           /* on the wire; SLEET_CODEC_... */
+    bool rotated;         /* its values have been rotated, see tensor/rotate.h */
+    bool sparse;          /* takes `keep` */
+    uint32_t bytes_max;   /* of a full fragment; fewer elements take less */
     uint32_t bytes_usual; /* of most full fragments, where those are fewer; 0: all take bytes_max */
     /* Bytes written, at most bytes_max; n finite values. */
     size_t (*encode)(uint8_t *payload, const float *values, uint32_t n, const struct codec_args *);

@@ -137,19 +137,19 @@ static size_t i8_decode(float *restrict x, const uint8_t *restrict payload, size
         return 0;
     int8_t code[CODEC_ELEMENTS_MAX];
     uint32_t head = get_le16(payload), bad = 0;
-    size_t used = n;
+    size_t used = bytes - HEAD >= n ? n : 0;
     if (head & BF16_SIGN)
         used = get_rice(code, payload + HEAD, bytes - HEAD, n);
-    else if (bytes - HEAD >= n)
-        memcpy(code, payload + HEAD, n);
     else
-        used = 0;
+        memcpy(code, payload + HEAD, used);
+    if (!used)
+        return 0;
     float scale = bf16_value((uint16_t)(head & ~BF16_SIGN));
-    for (uint32_t i = 0; used && i < n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         x[i] = scale * (float)code[i];
         bad |= f32_bad(f32_bits(x[i]));
     }
-    return !used ? 0 : bad ? CODEC_NONFINITE : HEAD + used;
+    return bad ? CODEC_NONFINITE : HEAD + used;
 }
 
 const struct codec codec_i8 = {

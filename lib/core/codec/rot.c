@@ -215,7 +215,7 @@ decode(float *restrict x, const uint8_t *restrict payload, size_t bytes, uint32_
         .id = SLEET_CODEC_ROT##width,                                                              \
         .rotated = true,                                                                           \
         .bytes_max = HEAD + width * CODEC_ELEMENTS_MAX / 8,                                        \
-        .bytes_usual = width == WORD_WIDTH ? 140 : 0,                                              \
+        .bytes_usual = width == WORD_WIDTH ? HEAD + CODEC_ELEMENTS_MAX * 382 / 800 : 0,            \
         .encode = encode##width,                                                                   \
         .decode = decode##width,                                                                   \
     };
